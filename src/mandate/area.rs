@@ -185,17 +185,16 @@ impl<'a> Leaving<'a> {
             matches!(operand.kind, Kind::Host | Kind::Url | Kind::Recipient | Kind::Account)
                 && !act.is_host_of_url(operand)
         };
-        // An address in an act that sends is where it sends to, whatever reads it as.
+        // An address in an act that sends, or that a program of unknown effects gets, is where something goes.
         let sends = does(Operation::Send) || does(Operation::Transfer);
-        let is_sent_to =
-            |operand: &&Operand| matches!(operand.role, Role::SendTo | Role::Pay) || sends && operand.role != Role::Run;
-        leaving.parties = act
-            .operands
-            .iter()
-            .filter(has_party)
-            .filter(is_sent_to)
-            .filter(|operand| !is_local(&operand.value))
-            .collect();
+        let is_unknown = || act.open.iter().any(|open| open.kinds.has(Kind::Url) && open.cause != Cause::Text);
+        let goes = sends || does(Operation::Execute) && is_unknown();
+        let is_sent_to = |operand: &&Operand| {
+            matches!(operand.role, Role::SendTo | Role::Pay)
+                || goes && operand.kind == Kind::Url && operand.role != Role::Run
+        };
+        let parties = act.operands.iter().filter(has_party).filter(is_sent_to);
+        leaving.parties = parties.filter(|operand| !is_local(&operand.value)).collect();
         let names_local = act
             .operands
             .iter()

@@ -61,7 +61,8 @@ fn sentences(text: &str) -> Vec<&str> {
 /// The words of a sentence that address an agent: its name as a vocative, or an attempt to set aside its instructions.
 fn address_in(sentence: &str) -> Option<&str> {
     // "debug mode" and "the system prompt" are things that a page can be about.
-    let is_order = |words: &str| words.split_whitespace().count() > 2 && !words.to_ascii_lowercase().ends_with("prompt");
+    let is_order =
+        |words: &str| words.split_whitespace().count() > 2 && !words.to_ascii_lowercase().ends_with("prompt");
     let mut attempts = manipulation::find(sentence).into_iter();
     if let Some(attempt) = attempts.find(|attempt| attempt.sign == Sign::Override && is_order(attempt.words)) {
         return Some(attempt.words);

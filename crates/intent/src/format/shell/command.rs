@@ -150,7 +150,11 @@ impl Shell<'_, '_> {
         outer: &Outer,
         depth: usize,
     ) -> Option<usize> {
+        // `git config KEY VALUE`: the table of keys says what a value does.
+        let key = lexed.operands.first().filter(|key| lexed.sub.starts_with("config") && !key.dynamic);
+        let setting = key.and_then(|key| lexed.program.setting(&key.text));
         match (lexed.rest, carried) {
+            (Some((_, Takes::RunText)), Some(_)) if setting.is_some_and(crate::programs::Means::is_calm) => None,
             (Some((_, Takes::RunText)), Some(place)) => {
                 let rest = arguments.from(place);
                 let text = rest.texts.join(" ");

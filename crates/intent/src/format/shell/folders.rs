@@ -61,7 +61,9 @@ impl Shell<'_, '_> {
         let next = if is_long { Folders::Unknown } else { next };
         // The command may fail, or run in a subshell: then the folder stays.
         let before = std::mem::take(&mut self.folders);
-        self.folders = if self.only_goes_on { next } else { next.or(before) };
+        let exists = |folder: &String| matches!(folder.as_str(), "/" | "/tmp" | "/private/tmp" | "/var/tmp" | "~");
+        let is_there = matches!(&next, Folders::OneOf(folders) if folders.iter().all(exists));
+        self.folders = if self.only_goes_on || self.is_flat && is_there { next } else { next.or(before) };
     }
 
     /// Follows a change of the folder without which the command does not run.

@@ -63,7 +63,9 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
         || line.contains("<(");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
     shell.sets_variables = sets_variables;
-    shell.only_goes_on = !line.contains([';', '|', '(', '\n', '{']) && !line.replace("&&", "").contains('&');
+    let chain = without_document(line);
+    shell.is_flat = !chain.contains(['|', '(', '{']) && !chain.replace("&&", "").contains('&');
+    shell.only_goes_on = shell.is_flat && !chain.contains([';', '\n']);
     shell.line(line, 0);
     shell.end();
     if line.is_empty() {
@@ -122,6 +124,8 @@ struct Shell<'l, 'r> {
     outside: Option<Folders>,
     /// Commands follow each other only if the one before succeeds.
     only_goes_on: bool,
+    /// The line has neither subshells nor pipes nor jobs, so its commands share one folder.
+    is_flat: bool,
     /// The paths that the command in front of the pipe prints.
     fed_by: Option<Appended>,
     /// The words that a wrapper appends to the command that it runs.
@@ -191,6 +195,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             folders: Folders::default(),
             outside: None,
             only_goes_on: false,
+            is_flat: false,
             fed_by: None,
             appended: None,
             placeholder: None,
@@ -334,6 +339,18 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.hide_secrets();
     }
+}
+
+/// The first line of a text whose other lines are all of one here-document: `cat > a <<E`; otherwise the whole text.
+fn without_document(line: &str) -> &str {
+    let Some((first, rest)) = line.trim_end().split_once('\n') else { return line };
+    let mark = first.split_once("<<").map(|(_, mark)| mark.trim_start_matches('-').trim_start());
+    let mark = mark.and_then(|mark| mark.split(|c: char| c.is_whitespace() || c == '>').next());
+    let mark = mark.map(|mark| mark.trim_matches(['\'', '"', '\\'])).filter(|mark| !mark.is_empty());
+    // The mark stands alone on the last line only.
+    let ends =
+        |mark: &str| rest.lines().position(|one| one.trim() == mark) == Some(rest.lines().count().saturating_sub(1));
+    if first.matches("<<").count() == 1 && mark.is_some_and(ends) { first } else { line }
 }
 
 fn base_name(word: &str) -> &str {

@@ -87,9 +87,10 @@ impl Shell<'_, '_> {
         }
         let leaves = self.is_remote || lexed.program.leaves || row.leaves;
         for act in &mut acts {
-            // What is fetched comes here.
-            let fetches = matches!(act.verb.as_str(), "download" | "clone" | "fetch");
-            if leaves && act.operation != Operation::Read && !fetches {
+            // What is fetched comes here, and settings of the program are kept here.
+            let stays = matches!(act.verb.as_str(), "download" | "clone" | "fetch")
+                || matches!(act.resource, Resource::Config | Resource::Credential | Resource::File);
+            if leaves && act.operation != Operation::Read && (self.is_remote || !stays) {
                 act.signs.add(Sign::Leaves);
             }
             if let Some(least) = least {
