@@ -123,6 +123,7 @@ pub use rulekeep_types::{document, system};
 mod generated;
 mod governor;
 mod mandate;
+mod narrow;
 pub mod signature;
 mod telemetry;
 pub mod trust;
@@ -206,6 +207,7 @@ pub mod event {
 pub mod grant {
     pub use crate::governor::{GuardError, Guarded};
     pub use crate::model::{Grant, GrantError};
+    pub use crate::narrow::narrowed;
 }
 
 /// The kill switch: stops an agent, a group or every agent. [`Governor::kill_switch`] sets and lifts it.

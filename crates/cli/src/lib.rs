@@ -97,6 +97,9 @@ enum Command {
     /// Runs an organisation of governors: its hub, its orders and its log
     #[command(subcommand)]
     Fleet(fleet::Command),
+    /// Lists the questions that were asked, and the smallest changes that would end them
+    #[command(after_help = "Examples:\n  rulekeep tune\n  rulekeep tune --whole --max-rules 20")]
+    Tune(policy::TuneArguments),
     /// Writes an HTML report about a period of a store's log
     Report(report::Options),
     /// Shows decisions as they come, and lets you answer escalations
@@ -114,6 +117,12 @@ const EXIT_CODES: &str = "Exit codes:
   3    the daemon is needed, but does not run
   130  ended by Ctrl-C; nothing is left half-written
 `rulekeep hook` uses the exit codes of the agent's host instead.";
+
+/// The exit code of a command that finds something or does not.
+fn found(result: Result<bool, Box<dyn std::error::Error>>) -> Result<ExitCode, String> {
+    let code = |is_found: bool| if is_found { ExitCode::SUCCESS } else { ExitCode::from(1) };
+    result.map(code).map_err(|error| error.to_string())
+}
 
 /// The command-line interface, for manual pages and completions.
 #[must_use]
@@ -144,6 +153,7 @@ pub fn main() -> ExitCode {
         Command::Fleet(command) => return fleet::run(command),
         Command::Policy(command) => return policy::main(command),
         Command::Tasks(command) => return finish("tasks", operate::tasks(command)),
+        Command::Tune(options) => ("tune", found(policy::tune(&options))),
         Command::Report(options) => ("report", report::run(&options)),
         Command::Watch(options) => ("watch", watch::main(&options)),
         Command::Completions(options) => ("completions", manual::completions(&options)),

@@ -75,8 +75,8 @@ impl ToolCall {
         };
         let responses = params.input_responses.unwrap_or_default();
         match state {
-            Some(State::Input { server_state, proof_id }) => {
-                let permit = Permit { proof_id, timeout: None };
+            Some(State::Input { server_state, proof_id, arguments }) => {
+                let permit = Permit { proof_id, timeout: None, arguments };
                 self.forward(permit, Some((responses, server_state))).await
             }
             Some(State::Approval { escalation }) => self.resume(&escalation, &responses).await,
@@ -224,7 +224,8 @@ impl ToolCall {
         input: Option<(InputResponses, Option<String>)>,
     ) -> Result<CallToolResponse, ErrorData> {
         let forwarded = tokio::spawn(async move {
-            let mut params = parameters(&self.tool, self.given.clone());
+            let given = permit.arguments.clone().or_else(|| self.given.clone());
+            let mut params = parameters(&self.tool, given);
             if let Some((responses, state)) = input {
                 params.input_responses = Some(responses);
                 params.request_state = state;
@@ -279,7 +280,11 @@ impl ToolCall {
         mut asked: InputRequiredResult,
     ) -> Result<CallToolResponse, ErrorData> {
         let has_session = self.context.protocol_version().is_none_or(|version| version.has_initialize());
-        let state = State::Input { server_state: asked.request_state.take(), proof_id: permit.proof_id.clone() };
+        let state = State::Input {
+            server_state: asked.request_state.take(),
+            proof_id: permit.proof_id.clone(),
+            arguments: permit.arguments.clone(),
+        };
         let sealed = if has_session { None } else { self.shared.sealer.seal(state, self.digest).ok() };
         if sealed.is_none() {
             self.shared.governance.report(permit, Some(Outcome::Failure)).await;

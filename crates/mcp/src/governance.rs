@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rulekeep::escalation::{Escalation, EscalationState};
+use rulekeep::grant::narrowed;
 use rulekeep::{Decision, Enforcement, Outcome};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::calls::{CallError, Calls};
@@ -39,6 +40,8 @@ pub(crate) struct Permit {
     pub(crate) proof_id: String,
     /// The longest time that the call may take, if the decision limits it.
     pub(crate) timeout: Option<Duration>,
+    /// The arguments to which the decision narrows the call; its own if absent.
+    pub(crate) arguments: Option<Map<String, Value>>,
 }
 
 /// An escalation, and the intent with which to claim it.
@@ -63,13 +66,28 @@ impl Governance {
 
     /// Decides on a tool call.
     pub(crate) async fn enforce(&self, tool: &str, arguments: &Value) -> Result<Verdict, CallError> {
+        let given = arguments.as_object();
+        let decided = self.decide(tool, arguments).await?;
+        let within = given.filter(|_| decided.may_narrow()).and_then(|given| narrowed(&decided.enforcement, given));
+        let Some(within) = within else { return Ok(decided.verdict()) };
+        // The narrowed call is what runs, so it is what the log has to show.
+        let narrow = Value::Object(within);
+        Ok(match (self.decide(tool, &narrow).await?.verdict(), narrow) {
+            (Verdict::Granted(permit), Value::Object(within)) => {
+                Verdict::Granted(Permit { arguments: Some(within), ..permit })
+            }
+            (verdict, _) => verdict,
+        })
+    }
+
+    async fn decide(&self, tool: &str, arguments: &Value) -> Result<Decided, CallError> {
         let options = &self.options;
         let input = json!({ "tool": tool, "arguments": arguments, "server": options.server });
         let agent_id = options.agent_id.as_ref().map(|id| ("agentId", json!(id)));
         let task_id = options.task_id.as_ref().map(|id| ("taskId", json!(id)));
         let params = [Some(("input", input)), agent_id, task_id].into_iter().flatten();
         let params = params.map(|(name, value)| (name.to_owned(), value)).collect();
-        self.call("enforce", params).await.map(Decided::verdict)
+        self.call("enforce", params).await
     }
 
     /// Claims an approval.
@@ -121,6 +139,11 @@ struct Decided {
 }
 
 impl Decided {
+    /// Returns whether a call within the constraints may be granted.
+    fn may_narrow(&self) -> bool {
+        matches!(self.enforcement.decision, Decision::Allow | Decision::Degrade)
+    }
+
     /// The consequence for the call. Anything except ALLOW and ESCALATE is a refusal.
     fn verdict(self) -> Verdict {
         let Self { enforcement, intent } = self;
@@ -128,7 +151,7 @@ impl Decided {
         match (enforcement.decision, intent) {
             (Decision::Allow, _) => {
                 let timeout = enforcement.constraints.timeout();
-                Verdict::Granted(Permit { proof_id, timeout })
+                Verdict::Granted(Permit { proof_id, timeout, arguments: None })
             }
             (Decision::Escalate, Some(intent)) => Verdict::Escalated(Asked { id: proof_id, intent }),
             (Decision::Degrade, _) => {

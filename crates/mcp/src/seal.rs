@@ -20,7 +20,11 @@ pub(crate) enum State {
     /// The call waits for the approval of this escalation.
     Approval { escalation: String },
     /// The call was granted and forwarded, and the server asks for input.
-    Input { server_state: Option<String>, proof_id: String },
+    Input {
+        server_state: Option<String>,
+        proof_id: String,
+        arguments: Option<serde_json::Map<String, serde_json::Value>>,
+    },
 }
 
 /// Seals and opens states with a key that only this process has.

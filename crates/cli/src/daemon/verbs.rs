@@ -161,6 +161,8 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     let settings = Settings {
         tier: hooks.tier,
         mandates: hooks.mandates,
+        folders: hooks.folders.clone(),
+        trusted: hooks.trusted.clone(),
         wait: Duration::from_secs(hooks.wait_seconds),
         home: home.root().to_owned(),
     };

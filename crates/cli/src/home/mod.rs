@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rulekeep::intent::InputText;
 use rulekeep::proof::OpenVerification;
 use rulekeep::{Durability, Governor, GovernorBuilder, PolicySet, Tier};
 use serde::Deserialize;
@@ -28,6 +29,9 @@ pub(crate) struct Config {
     /// The point at which a decision is answered.
     #[serde(deserialize_with = "durability")]
     durability: Durability,
+    /// The form in which evidence stores the text of a call.
+    #[serde(deserialize_with = "input_text")]
+    input_text: InputText,
     /// Minutes without a call after which the daemon ends; 0 for never.
     idle_exit_minutes: f64,
     /// The address and port at which the daemon serves HTTP and the console; `None` for neither.
@@ -57,6 +61,10 @@ pub(crate) struct HookConfig {
     pub(crate) tier: Tier,
     /// The user's words limit the actions taken for them.
     pub(crate) mandates: bool,
+    /// Folders that belong to the work area of every task, besides the one in which the host works.
+    pub(crate) folders: Vec<String>,
+    /// Hosts, recipients and commands that need no words of the user in any task.
+    pub(crate) trusted: Vec<String>,
     /// Seconds that a hook waits for a reviewer if the host cannot ask its user; less if the host's own timeout is
     /// shorter.
     pub(crate) wait_seconds: u64,
@@ -66,6 +74,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             durability: Durability::Sync,
+            input_text: InputText::Whole,
             idle_exit_minutes: 720.0,
             listen: None,
             hooks: HookConfig::default(),
@@ -76,7 +85,7 @@ impl Default for Config {
 
 impl Default for HookConfig {
     fn default() -> Self {
-        Self { tier: Tier::T3, mandates: false, wait_seconds: 25 }
+        Self { tier: Tier::T3, mandates: true, folders: Vec::new(), trusted: Vec::new(), wait_seconds: 25 }
     }
 }
 
@@ -122,7 +131,7 @@ impl Home {
         self.root.join("policies").join("policy.cases.toml")
     }
 
-    fn config_file(&self) -> PathBuf {
+    pub(crate) fn config_file(&self) -> PathBuf {
         self.root.join("config.toml")
     }
 
@@ -163,7 +172,8 @@ impl Home {
     /// Creates a governor's settings from the configuration and the policies of the home.
     pub(crate) fn builder(&self, config: &Config) -> Result<GovernorBuilder, String> {
         let policies = PolicySet::from_file(self.policy()).map_err(|error| error.message())?;
-        let builder = Governor::builder().durability(config.durability).policies(policies);
+        let builder =
+            Governor::builder().durability(config.durability).input_text(config.input_text).policies(policies);
         let builder = builder.verification(OpenVerification::Behind);
         Ok(match &config.checkpoints {
             Some(key) => builder.checkpoints(checkpoint_key(&key.name, &self.root.join(&key.seed))?),
@@ -190,6 +200,10 @@ fn make_private(folder: &Path) -> Result<(), String> {
 
 fn durability<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Durability, D::Error> {
     parsed(deserializer, "sync, buffered, or sync-from:RISK")
+}
+
+fn input_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<InputText, D::Error> {
+    parsed(deserializer, "whole, digest, asked or no")
 }
 
 fn tier<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Tier, D::Error> {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{EscalationId, EscalationState, Review};
 use rulekeep::extension::{CONVERSATION, Extension, Wait};
+use rulekeep::grant::narrowed;
 use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
@@ -34,6 +35,8 @@ pub struct Engine {
     gateway: Gateway,
     settings: Settings,
     conversations: Mutex<HashMap<String, TaskId>>,
+    // Held while a call opens the task of its conversation, so that another one does not open a second.
+    opening: Mutex<()>,
     calls: Mutex<Calls>,
     hashers: [RandomState; 2],
     written: Written,
@@ -47,6 +50,10 @@ pub struct Settings {
     pub tier: Tier,
     /// The user's prompts open tasks.
     pub mandates: bool,
+    /// Folders in the work area of every task.
+    pub folders: Vec<String>,
+    /// Values that every task trusts.
+    pub trusted: Vec<String>,
     /// Longest wait for a reviewer.
     pub wait: Duration,
     /// The home of the tool, which only operators may change.
@@ -59,9 +66,9 @@ impl Engine {
         let states = Extension::of(gateway.governor()).states(&[CONVERSATION]);
         let read = |(key, value): (String, String)| Some((key, value.trim_matches('"').parse().ok()?));
         let conversations = Mutex::new(states.into_iter().filter_map(read).collect());
-        let (calls, written) = (Mutex::default(), Written::default());
+        let (calls, opening, written) = (Mutex::default(), Mutex::default(), Written::default());
         let (hashers, own) = (Default::default(), Own::new(&settings.home));
-        Self { gateway, settings, conversations, calls, hashers, written, own }
+        Self { gateway, settings, conversations, opening, calls, hashers, written, own }
     }
 
     /// Forgets the conversations whose tasks are over. The log must be verified.
@@ -162,7 +169,9 @@ impl Hearing<'_> {
         let request = TaskRequest::new(self.agent, words)
             .trusting(folder)
             .trusting(folder.map(|_| "."))
+            .trusting(self.engine.settings.trusted.iter().cloned())
             .work_area(area.unwrap_or_default())
+            .work_area(self.engine.settings.folders.iter().cloned())
             .expires_in(Duration::from_secs(31 * 86_400))
             .max_calls(100_000);
         let task = self.governor().tasks().open(request)?.opened()?.task_id;
@@ -172,6 +181,15 @@ impl Hearing<'_> {
         Extension::of(self.governor()).keep(key.clone(), kept, "a host's conversation began", Wait::Enqueued)?;
         conversations.insert(key, task);
         Ok(task)
+    }
+
+    /// The task of the conversation; a new one without words if there is none, or only one that is over.
+    fn task_or_new(&self, over: Option<TaskId>) -> Result<TaskId, Error> {
+        let _opening = self.engine.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.task_id().filter(|task| Some(*task) != over) {
+            Some(task) => Ok(task),
+            None => self.open(""),
+        }
     }
 
     fn decide(&self, call: &HostCall) -> Result<Ruling, Error> {
@@ -195,6 +213,9 @@ impl Hearing<'_> {
             return Ok(ruling);
         }
         let Enforced { enforcement, intent, .. } = self.enforce(call, &facts)?;
+        if let Some(ruling) = self.narrow(call, &enforcement)? {
+            return Ok(ruling);
+        }
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
         let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
         self.engine.calls().note_unread(self.conversation(), unread);
@@ -216,6 +237,35 @@ impl Hearing<'_> {
         }
     }
 
+    /// Narrows a call that is permitted only within constraints, and decides on what is left of it.
+    fn narrow(&self, call: &HostCall, verdict: &Enforcement) -> Result<Option<Ruling>, Error> {
+        let is_granted = matches!(verdict.decision, Decision::Allow | Decision::Degrade);
+        let given = call.arguments.as_object().filter(|_| is_granted);
+        let Some((given, within)) = given.and_then(|given| Some((given, narrowed(verdict, given)?))) else {
+            return Ok(None);
+        };
+        let changes: Vec<String> = within
+            .iter()
+            .filter(|(key, value)| given.get(*key) != Some(value))
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
+        let reason = format!("rulekeep: the policy permits this call with {}.", changes.join(", "));
+        if !self.dialect.rewrites() {
+            return Ok(Some(Ruling::Deny(format!("{reason} Send it so. [{}]", verdict.proof_id))));
+        }
+        let narrow = HostCall { arguments: Value::Object(within), ..call.clone() };
+        let InputForm { agent_id, input, context } = self.input(&narrow);
+        let parse = Parse { agent_id, input, context, explain: None };
+        let facts = Access::Everything.make(&self.engine.gateway, parse)?.parse.intent.facts();
+        let again = self.enforce(&narrow, &facts)?.enforcement;
+        self.governor().report_unknown(&verdict.proof_id, Some(&format!("narrowed: {} decides", again.proof_id)))?;
+        if again.decision != Decision::Allow {
+            return Ok(Some(Ruling::Deny(format!("rulekeep: {} [{}]", again.reasoning, again.proof_id))));
+        }
+        self.note(&narrow, again.proof_id, None);
+        Ok(Some(Ruling::Rewrite { arguments: narrow.arguments, reason }))
+    }
+
     /// Decides on a call under the task of its conversation.
     fn enforce(&self, call: &HostCall, facts: &Facts) -> Result<Enforced, Error> {
         let fresh = area::fresh(facts);
@@ -232,10 +282,10 @@ impl Hearing<'_> {
         if !self.engine.settings.mandates || !has_folder {
             return decide(self.task_id());
         }
-        let Some(task) = self.task_id() else { return decide(Some(self.open("")?)) };
+        let task = self.task_or_new(None)?;
         match decide(Some(task)) {
             // The task is over: an operator ended it, or its time is up.
-            Err(Error::Conflict { .. } | Error::TaskNotFound { .. }) => decide(Some(self.open("")?)),
+            Err(Error::Conflict { .. } | Error::TaskNotFound { .. }) => decide(Some(self.task_or_new(Some(task))?)),
             decided => decided,
         }
     }
@@ -491,8 +541,7 @@ mod tests {
     #[test]
     fn conversations_whose_tasks_are_over_are_forgotten() {
         let governor = Governor::builder().open_in_memory().unwrap();
-        let settings =
-            Settings { tier: Tier::T3, mandates: true, wait: Duration::ZERO, home: PathBuf::from("/home/u/.rulekeep") };
+        let settings = Settings { mandates: true, ..settings(Tier::T3) };
         let engine = Engine::new(Gateway::new(&governor).unwrap(), settings);
         for session in ["s1", "s2"] {
             let event = json!({
@@ -528,6 +577,12 @@ mod tests {
         }
     }
 
+    fn settings(tier: Tier) -> Settings {
+        let (folders, trusted) = (Vec::new(), Vec::new());
+        let (wait, home) = (Duration::ZERO, PathBuf::from("/home/u/.rulekeep"));
+        Settings { tier, mandates: false, folders, trusted, wait, home }
+    }
+
     fn engine(rules: &str) -> Engine {
         engine_at(Tier::T3, rules)
     }
@@ -535,9 +590,7 @@ mod tests {
     fn engine_at(tier: Tier, rules: &str) -> Engine {
         let policies = rulekeep::PolicySet::from_toml(rules).unwrap();
         let governor = Governor::builder().policies(policies).open_in_memory().unwrap();
-        let settings =
-            Settings { tier, mandates: false, wait: Duration::ZERO, home: PathBuf::from("/home/u/.rulekeep") };
-        Engine::new(Gateway::new(&governor).unwrap(), settings)
+        Engine::new(Gateway::new(&governor).unwrap(), settings(tier))
     }
 
     #[test]
@@ -582,6 +635,30 @@ mod tests {
         });
         let answer = engine.answer(HookRequest { host: Host::Claude, agent: None, event });
         assert!(answer.stdout.contains("`rm -rf src` is file:delete at HIGH risk."), "{}", answer.stdout);
+    }
+
+    #[test]
+    fn a_call_past_a_limit_runs_within_it_where_the_host_can_rewrite() {
+        let rules = "name = \"t\"\n[[rule]]\nid = \"few\"\neffect = \"allow\"\nconstraints = { maxRecords = 50 }";
+        let event = |name: &str| {
+            json!({
+                "hook_event_name": name, "session_id": "s1", "cwd": "/w", "tool_name": "mcp__desk__list_tickets",
+                "tool_input": { "query": "open", "limit": 5000 }, "tool_use_id": "t1", "conversation_id": "c1",
+            })
+        };
+        let answer = |host, event| engine(rules).answer(HookRequest { host, agent: None, event });
+        let claude = answer(Host::Claude, {
+            let mut event = event("PreToolUse");
+            event.as_object_mut().unwrap().remove("conversation_id");
+            event
+        });
+        let said: Value = serde_json::from_str(&claude.stdout).unwrap();
+        assert_eq!(said["hookSpecificOutput"]["updatedInput"], json!({ "query": "open", "limit": 50 }));
+        let gemini = answer(Host::Gemini, event("BeforeTool"));
+        let said: Value = serde_json::from_str(&gemini.stdout).unwrap();
+        assert_eq!(said["hookSpecificOutput"]["tool_input"]["limit"], 50);
+        let cursor = answer(Host::Cursor, event("preToolUse"));
+        assert!(cursor.exit == 2 && cursor.stderr.contains("limit = 50"), "{cursor:?}");
     }
 
     #[test]

@@ -116,6 +116,13 @@ pub enum Ruling {
     Deny(String),
     /// The host's user must agree first; only for hosts whose `ask` works.
     Ask(String),
+    /// The call runs with these arguments instead of its own; only for hosts that can do so.
+    Rewrite {
+        /// All arguments of the call.
+        arguments: Value,
+        /// What was changed, for the user and the model.
+        reason: String,
+    },
 }
 
 /// The answer of a hook process.

@@ -4,14 +4,15 @@ use std::process::ExitCode;
 
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
-use rulekeep::proof::{Order, ProofCursor, ProofPage};
+use rulekeep::proof::{Order, ProofCursor};
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Outcome, ProofRecord, RiskLevel};
 use rulekeep_server::calls::agents;
 use rulekeep_server::calls::records::{self, Get, List, RecordsForm};
 
-use crate::operate::{Failed, Page, Reading, Table, show as show_answer, upper};
-use crate::output::cell;
+use crate::client::Client;
+use crate::operate::{Failed, Page, Reading, StoredIntent, show as show_answer, upper};
+use crate::output::{self, Column, cell, clean};
 
 /// A filter for records: those that match every condition.
 #[derive(clap::Args)]
@@ -84,20 +85,34 @@ pub(crate) struct Show {
     from_where: Reading,
 }
 
-/// The table of records.
-pub(super) const RECORDS: Table<ProofPage, ProofRecord> = Table {
-    rows: |records| &records.items,
-    next: |records| records.has_more.then_some((records.page, records.total)),
-    columns: &[
-        ("time", |record| cell(&record.timestamp)),
-        ("id", |record| cell(&record.id)),
-        ("agent", |record| cell(&record.entity_id)),
-        ("decision", |record| cell(&record.decision)),
-        ("risk", |record| cell(&record.risk_level)),
-        ("outcome", |record| cell(&record.outcome)),
-        ("reasoning", |record| cell(&record.reasoning)),
-    ],
-};
+/// A record, and what was asked for: its action and its command or tool, if the evidence tells.
+pub(super) struct Row {
+    record: ProofRecord,
+    request: String,
+}
+
+/// The columns of a table of records.
+pub(super) const COLUMNS: &[Column<Row>] = &[
+    ("time", |row| cell(&row.record.timestamp)),
+    ("id", |row| cell(&row.record.id)),
+    ("agent", |row| cell(&row.record.entity_id)),
+    ("decision", |row| cell(&row.record.decision)),
+    ("risk", |row| cell(&row.record.risk_level)),
+    ("outcome", |row| cell(&row.record.outcome)),
+    ("request", |row| row.request.clone()),
+    ("reasoning", |row| cell(&row.record.reasoning)),
+];
+
+/// The rows of records. The request is in the evidence, which may be erased.
+pub(super) fn rows(client: &Client, records: &[ProofRecord]) -> Vec<Row> {
+    let request = |record: &ProofRecord| {
+        let found = client.make(Get { proof_id: record.id.to_string(), evidence: Some(true) });
+        let evidence = found.ok().and_then(|found| found.evidence.flatten());
+        let said = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).said();
+        said.map_or_else(|| "-".to_owned(), |said: String| clean(&said))
+    };
+    records.iter().map(|record| Row { record: record.clone(), request: request(record) }).collect()
+}
 
 /// Lists records.
 pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
@@ -124,7 +139,18 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
     if let (Some(next), false) = (answer.next_cursor, query.from_where.json) {
         eprintln!("more: --cursor {next}");
     }
-    RECORDS.show(&answer, query.from_where.json)
+    if query.from_where.json {
+        return show_answer(&answer, true);
+    }
+    if answer.items.is_empty() {
+        eprintln!("none");
+    } else {
+        output::print(&output::table(&rows(&client, &answer.items), COLUMNS))?;
+    }
+    if answer.has_more {
+        eprintln!("page {}, {} in total; next: --page {}", answer.page, answer.total, answer.page + 1);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Counts records.
@@ -137,5 +163,19 @@ pub(super) fn stats(stats: Stats) -> Result<ExitCode, Failed> {
 
 /// Shows a record.
 pub(super) fn show(Show { proof_id, evidence, from_where }: Show) -> Result<ExitCode, Failed> {
-    from_where.run(Get { proof_id, evidence: Some(evidence) })
+    if evidence || from_where.json {
+        return from_where.run(Get { proof_id, evidence: Some(evidence) });
+    }
+    // The request stands in the evidence, but is what a reader looks for first.
+    let client = from_where.client()?;
+    let found = client.make(Get { proof_id, evidence: Some(true) })?;
+    let kept = found.evidence.flatten();
+    let said = StoredIntent::read(kept.as_ref().map(|evidence| &evidence.intent)).said();
+    let mut shown = serde_json::to_value(&found.record).unwrap_or_default();
+    let text = kept.and_then(|evidence| evidence.input).and_then(|input| serde_json::to_value(input).ok());
+    if let Some(fields) = shown.as_object_mut() {
+        fields.extend(said.map(|said| ("request".to_owned(), said.into())));
+        fields.extend(text.map(|text| ("input".to_owned(), text)));
+    }
+    show_answer(&shown, false)
 }

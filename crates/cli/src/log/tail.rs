@@ -8,7 +8,7 @@ use rulekeep::ProofRecord;
 use rulekeep::proof::Order;
 use rulekeep_server::calls::records::{List, RecordsForm};
 
-use super::read::RECORDS;
+use super::read::{COLUMNS, rows};
 use crate::client::Client;
 use crate::home::Home;
 use crate::operate::{Failed, Reading};
@@ -41,14 +41,14 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let mut records = client.make(List(newest))?.items;
     records.reverse();
     let mut last = records.last().cloned();
-    let mut is_read = print(&records, options, true)?;
+    let mut is_read = print(&client, &records, options, true)?;
     if !options.follow {
         return Ok(ExitCode::SUCCESS);
     }
     while is_read {
         thread::sleep(BETWEEN);
         let more = since(&client, last.as_ref())?;
-        is_read = print(&more, options, false)?;
+        is_read = print(&client, &more, options, false)?;
         last = more.last().cloned().or(last);
     }
     Ok(ExitCode::SUCCESS)
@@ -71,11 +71,11 @@ fn since(client: &Client, last: Option<&ProofRecord>) -> Result<Vec<ProofRecord>
 }
 
 /// Prints records. Returns false if the reader of the output has gone.
-fn print(records: &[ProofRecord], options: &Options, is_first: bool) -> Result<bool, Failed> {
+fn print(client: &Client, records: &[ProofRecord], options: &Options, is_first: bool) -> Result<bool, Failed> {
     let text = if options.from.json {
         records.iter().map(output::json).collect::<Vec<_>>().join("\n")
     } else {
-        let table = output::table(records, RECORDS.columns);
+        let table = output::table(&rows(client, records), COLUMNS);
         // The headings are printed once.
         if is_first { table } else { table.split_once('\n').map_or("", |(_, rows)| rows).to_owned() }
     };

@@ -133,6 +133,21 @@ pub(crate) struct StoredIntent {
 }
 
 impl StoredIntent {
+    /// What was asked for, on one line: the first command of the request, or its tool and target, or its action.
+    pub(crate) fn said(&self) -> Option<String> {
+        let acts = self.context.get("facts").and_then(|facts| facts.get("acts")).and_then(Value::as_array);
+        let acts = || acts.into_iter().flatten();
+        let text = |value: &Value| value.as_str().and_then(|text| text.lines().next()).map(str::to_owned);
+        let mut commands = acts().filter_map(|act| text(act.get("commands")?.get(0)?));
+        if let Some(first) = commands.next() {
+            let more = commands.count();
+            return Some(if more > 0 { format!("{first} (+{more})") } else { first });
+        }
+        let tool = acts().find_map(|act| text(act.get("tool")?)).or_else(|| self.parsed_action.clone())?;
+        let target = acts().find_map(|act| text(act.get("operands")?.get(0)?.get("value")?));
+        Some(target.map_or_else(|| tool.clone(), |target| format!("{tool} {target}")))
+    }
+
     pub(crate) fn read(intent: Option<&Value>) -> Self {
         intent.and_then(|intent| Self::deserialize(intent).ok()).unwrap_or_default()
     }

@@ -6,7 +6,8 @@
 //! | `explain.rs`, `asked.rs` | `explain`: the parse of a request in any form, and the decision rule by rule |
 //! | `compare.rs` | `diff`: two sets, rule by rule and decision by decision |
 //! | `replay.rs` | `replay` and `shadow`: a candidate on past decisions, and beside the set in force |
-//! | `suggest/` | `suggest`: the smallest set for the habits in a log |
+//! | `tune.rs` | `rulekeep tune`: the questions that were asked, and what would end them |
+//! | `suggest/` | `rulekeep tune --whole`: the smallest set for the habits in a log |
 //! | `import/` | `import`: the permissions of agents' hosts |
 //! | `format.rs` | `fmt`: the layout of a document |
 //! | `past.rs` | the past decisions of a store, for commands that read a log |
@@ -23,6 +24,7 @@ mod import;
 mod past;
 mod replay;
 mod suggest;
+mod tune;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -47,6 +49,7 @@ pub use cases::{
 };
 
 pub use replay::{ShadowArguments, run_shadow};
+pub use tune::{Arguments as TuneArguments, run as tune};
 
 /// A subcommand of `rulekeep policy`.
 #[derive(Subcommand)]
@@ -75,9 +78,6 @@ pub enum Command {
     /// the operator's key
     #[command(after_help = "Examples:\n  rulekeep policy shadow policy.toml\n  rulekeep policy shadow --clear")]
     Shadow(ShadowArguments),
-    /// Suggests the smallest set that would have allowed the habits in a log
-    #[command(after_help = "Examples:\n  rulekeep policy suggest --max-rules 20")]
-    Suggest(suggest::Arguments),
     /// Imports the permissions of an agent's host
     #[command(after_help = "Examples:\n  rulekeep policy import --from claude settings.json")]
     Import(import::Arguments),
@@ -129,7 +129,6 @@ pub fn main(command: Command) -> ExitCode {
         Command::Diff(arguments) => compare::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Shadow(arguments) => shadow(&arguments),
-        Command::Suggest(arguments) => suggest::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Schema { cases } => print(if cases { CASES_SCHEMA } else { POLICY_SCHEMA }).map(|()| true),
     };
@@ -162,7 +161,6 @@ impl Command {
             Self::Diff(arguments) => arguments.json,
             Self::Replay(arguments) => arguments.json,
             Self::Shadow(arguments) => arguments.json,
-            Self::Suggest(arguments) => arguments.json,
             Self::Import(arguments) => arguments.json,
             Self::Schema { .. } => false,
         }

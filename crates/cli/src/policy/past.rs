@@ -97,6 +97,12 @@ pub(super) struct Detail {
     now: Option<Timestamp>,
     stop: Option<IgnoredAny>,
     denial_class: Option<DenialClass>,
+    /// The rules that decided.
+    #[serde(default)]
+    pub(super) rules: Vec<String>,
+    /// The task's part, if the request came under one.
+    #[serde(default)]
+    pub(super) task: serde_json::Value,
 }
 
 impl Past {

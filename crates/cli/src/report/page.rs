@@ -93,6 +93,7 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     shown.push_str(&section("Decisions by capability", &capabilities(&tally.by_capability, tally.without_evidence)?));
     shown.push_str(&section("Trust scores of the agents with the most records", &curves(span, &agents)?));
     shown.push_str(&section("Reasons of refusal", &refusals(&tally.refusals)));
+    shown.push_str(&section("Requests that were stopped", &stopped(&tally.stopped)));
     shown.push_str(&section("Escalations", &escalations(&tally.escalations, report)));
     shown.push_str(&section("Agents", &agent_table(&agents)));
     Ok(shown)
@@ -184,6 +185,21 @@ fn refusals(table: &Table<u64>) -> String {
     shown.push_str(
         "<p class=\"small\">DENY decisions by denial class. A record counts for each rule that refused it.</p>\n",
     );
+    shown
+}
+
+fn stopped(table: &Table<Decisions>) -> String {
+    let (rows, left_out) = most(&table.rows, |decisions| decisions.iter().sum());
+    if rows.is_empty() {
+        return "<p>Nothing was stopped.</p>\n".to_owned();
+    }
+    let mut shown = format!("<table>\n<thead><tr><th>Request</th>{}</tr></thead>\n", decision_heads());
+    for (request, decisions) in rows {
+        let _ = writeln!(shown, "<tr><td><code>{}</code></td>{}</tr>", text(request), decision_cells(decisions));
+    }
+    shown.push_str("</table>\n");
+    shown.push_str(&and_more(left_out));
+    shown.push_str("<p class=\"small\">Decisions other than ALLOW by their first command, or tool and target.</p>\n");
     shown
 }
 

@@ -12,6 +12,7 @@ use rulekeep::{Decision, Outcome, RiskLevel, Tier};
 use serde::Deserialize;
 
 use super::span::Span;
+use crate::operate::StoredIntent;
 
 /// Number of decisions of each kind, in the order of [`Decision::ALL`].
 pub(super) type Decisions = [u64; Decision::ALL.len()];
@@ -32,6 +33,8 @@ pub(super) struct Tally {
     pub(super) by_capability: Table<Decisions>,
     /// Denials by what denied, and by rule.
     pub(super) refusals: Table<u64>,
+    /// The decisions other than ALLOW by what was asked for: the command, or the tool and its target.
+    pub(super) stopped: Table<Decisions>,
     pub(super) agents: HashMap<String, AgentTally>,
     pub(super) escalations: Escalations,
     /// The part of a line that was written so far.
@@ -190,6 +193,9 @@ impl Tally {
         for capability in asked.flatten().unwrap_or_default().required_capabilities {
             self.by_capability.of(&capability)[decision] += 1;
         }
+        let said = part(0).filter(|_| record.decision != Decision::Allow && record.resolves.is_none());
+        let said = said.and_then(|text| serde_json::from_str(text).ok()).and_then(|intent: StoredIntent| intent.said());
+        said.into_iter().for_each(|said| self.stopped.of(&said)[decision] += 1);
         if record.decision == Decision::Deny {
             self.refusal(detail.unwrap_or_default());
         }

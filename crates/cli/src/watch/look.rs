@@ -146,7 +146,7 @@ impl Looking {
 fn action(client: &Client, id: ProofId) -> String {
     let record = client.make(Get { proof_id: id.to_string(), evidence: Some(true) });
     let evidence = record.ok().and_then(|record| record.evidence.flatten());
-    let action = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).parsed_action;
+    let action = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).said();
     action.map_or_else(|| "-".to_owned(), |action| plain(&action))
 }
 

@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 pub(crate) fn policy(arguments: &[&str]) -> Output {
+    run(&[&["policy"], arguments].concat())
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Output {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    Command::new(env!("CARGO_BIN_EXE_rulekeep")).arg("policy").args(arguments).current_dir(root).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_rulekeep")).args(arguments).current_dir(root).output().unwrap()
 }
 
 pub(crate) fn stdout(output: &Output) -> String {

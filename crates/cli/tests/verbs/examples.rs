@@ -14,7 +14,7 @@ const FINDING: &[&str] = &[
     "rulekeep fleet coverage",
     "rulekeep mcp accept",
     "rulekeep policy import",
-    "rulekeep policy suggest",
+    "rulekeep tune",
     "rulekeep watch",
 ];
 /// The ULID in the IDs of examples.

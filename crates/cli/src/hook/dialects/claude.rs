@@ -12,6 +12,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &fields::CLAUDE,
     read,
     ask: Some(ask),
+    rewrite: Some(rewrite),
     refuse: HookAnswer::refusal,
     seconds: 600,
     probes: PROBES,
@@ -45,6 +46,14 @@ fn is_by_user(fields: &Fields, event: &Value) -> Result<bool, String> {
 pub(super) fn ask(event: &HookEvent, reason: &str) -> Value {
     json!({"hookSpecificOutput": {
         "hookEventName": event.name, "permissionDecision": "ask", "permissionDecisionReason": reason,
+    }})
+}
+
+/// Builds the consent with other arguments, in the format of Claude Code, Codex CLI and VS Code.
+pub(super) fn rewrite(event: &HookEvent, arguments: &Value, reason: &str) -> Value {
+    json!({"hookSpecificOutput": {
+        "hookEventName": event.name, "permissionDecision": "allow", "permissionDecisionReason": reason,
+        "updatedInput": arguments,
     }})
 }
 

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::fields::{self, Fields};
-use super::{Dialect, Probe};
+use super::{Dialect, Probe, claude};
 use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -14,6 +14,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &fields::CLAUDE,
     read,
     ask: None,
+    rewrite: Some(claude::rewrite),
     refuse: HookAnswer::refusal,
     seconds: 600,
     probes: PROBES,

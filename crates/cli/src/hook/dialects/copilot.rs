@@ -10,8 +10,16 @@ use super::fields::{self, Fields};
 use super::{Dialect, Probe};
 use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host};
 
-pub(super) static DIALECT: Dialect =
-    Dialect { host: Host::Copilot, fields: &CAMEL, read, ask: Some(ask), refuse, seconds: 30, probes: PROBES };
+pub(super) static DIALECT: Dialect = Dialect {
+    host: Host::Copilot,
+    fields: &CAMEL,
+    read,
+    ask: Some(ask),
+    rewrite: Some(rewrite),
+    refuse,
+    seconds: 30,
+    probes: PROBES,
+};
 
 const CAMEL: Fields = Fields {
     event: "",
@@ -87,6 +95,11 @@ fn is_shell(tool: Option<&Value>) -> bool {
 
 fn ask(_: &HookEvent, reason: &str) -> Value {
     decision("ask", reason)
+}
+
+/// Builds the consent with other arguments.
+fn rewrite(_: &HookEvent, arguments: &Value, reason: &str) -> Value {
+    json!({"permissionDecision": "allow", "permissionDecisionReason": reason, "modifiedArgs": arguments})
 }
 
 /// Builds the refusal. Exit code 2 denies whatever is on standard output, and the model reads the reason only from

@@ -12,6 +12,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &FIELDS,
     read,
     ask: None,
+    rewrite: None,
     refuse: HookAnswer::refusal,
     seconds: 60,
     probes: PROBES,

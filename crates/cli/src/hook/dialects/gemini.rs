@@ -2,7 +2,7 @@
 //! calls of sub-agents cannot be distinguished.
 
 use rulekeep::Outcome;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fields::{self, Fields, optional};
 use super::{Dialect, Probe};
@@ -13,6 +13,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &FIELDS,
     read,
     ask: None,
+    rewrite: Some(rewrite),
     refuse: HookAnswer::refusal,
     seconds: 60,
     probes: PROBES,
@@ -63,6 +64,11 @@ fn call(fields: &Fields, event: &Value) -> Result<HostCall, String> {
 fn outcome(call: &HostCall, result: Option<&Value>) -> Option<Outcome> {
     let failed = result?.get("error").is_some_and(|error| !error.is_null());
     (!failed && call.tool != "run_shell_command").then_some(Outcome::Success)
+}
+
+/// Builds the consent with other arguments, which Gemini CLI merges with the given ones.
+fn rewrite(_: &HookEvent, arguments: &Value, reason: &str) -> Value {
+    json!({"decision": "allow", "reason": reason, "hookSpecificOutput": {"tool_input": arguments}})
 }
 
 const PROBES: &[Probe] = &[

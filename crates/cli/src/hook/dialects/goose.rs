@@ -13,6 +13,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &FIELDS,
     read,
     ask: None,
+    rewrite: None,
     refuse: HookAnswer::refusal,
     seconds: 30,
     probes: PROBES,

@@ -49,6 +49,7 @@ pub struct Dialect {
     fields: &'static Fields,
     read: fn(&Fields, &Value) -> Result<HookEvent, String>,
     ask: Option<fn(&HookEvent, &str) -> Value>,
+    rewrite: Option<fn(&HookEvent, &Value, &str) -> Value>,
     refuse: fn(&str) -> HookAnswer,
     seconds: u64,
     probes: &'static [Probe],
@@ -128,9 +129,17 @@ impl Dialect {
                 Some(ask) => HookAnswer { exit: 0, stdout: ask(event, reason).to_string(), stderr: String::new() },
                 None => self.refusal(reason),
             },
-            (EventKind::Call(_) | EventKind::Prompt(_), Ruling::Deny(reason) | Ruling::Ask(reason)) => {
-                self.refusal(reason)
-            }
+            (EventKind::Call(_), Ruling::Rewrite { arguments, reason }) => match self.rewrite {
+                Some(rewrite) => {
+                    let stdout = rewrite(event, arguments, reason).to_string();
+                    HookAnswer { exit: 0, stdout, stderr: String::new() }
+                }
+                None => self.refusal(reason),
+            },
+            (
+                EventKind::Call(_) | EventKind::Prompt(_),
+                Ruling::Deny(reason) | Ruling::Ask(reason) | Ruling::Rewrite { reason, .. },
+            ) => self.refusal(reason),
         }
     }
 
@@ -145,6 +154,13 @@ impl Dialect {
     #[must_use]
     pub const fn asks(&self) -> bool {
         self.ask.is_some()
+    }
+
+    /// Returns whether the host runs a call with other arguments if the hook says so. On other hosts
+    /// [`Ruling::Rewrite`] becomes a refusal.
+    #[must_use]
+    pub const fn rewrites(&self) -> bool {
+        self.rewrite.is_some()
     }
 
     /// The time that the host gives a hook before a tool runs, by default and in the entries that `hook install`

@@ -6,7 +6,7 @@
 //! code except 0, which keeps opencode from running the tool. The plugin cannot make opencode ask; opencode's own
 //! permission questions come after the plugin.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fields::{self, Fields};
 use super::{Dialect, Probe};
@@ -17,6 +17,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &FIELDS,
     read,
     ask: None,
+    rewrite: Some(rewrite),
     refuse: HookAnswer::refusal,
     seconds: 600,
     probes: PROBES,
@@ -50,6 +51,11 @@ fn read(fields: &Fields, event: &Value) -> Result<HookEvent, String> {
         _ => return Err(fields::unknown(name)),
     };
     fields.event(event, name, kind)
+}
+
+/// Builds the consent with other arguments, which the plugin hands to the tool.
+fn rewrite(_: &HookEvent, arguments: &Value, _: &str) -> Value {
+    json!({ "args": arguments })
 }
 
 /// Removes the quotation marks that `opencode run "..."` puts around an argument with blanks. Quoted words would be

@@ -13,6 +13,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     fields: &FIELDS,
     read,
     ask: Some(claude::ask),
+    rewrite: Some(claude::rewrite),
     refuse: HookAnswer::refusal,
     seconds: 30,
     probes: PROBES,

@@ -4,16 +4,19 @@ import { spawn } from "node:child_process"
 
 const command = "rulekeep"
 
-/** Sends an event to the hook, and throws its reason unless it exits with 0. */
+/** Sends an event to the hook. Returns what it prints, and throws its reason unless it exits with 0. */
 function ask(event, seconds) {
   return new Promise((resolve, reject) => {
     const refuse = (reason) => reject(new Error(reason.trim() || "Rulekeep refused the call"))
-    const child = spawn(command, ["hook", "--host", "opencode"], { stdio: ["pipe", "ignore", "pipe"] })
+    const child = spawn(command, ["hook", "--host", "opencode"], { stdio: ["pipe", "pipe", "pipe"] })
     const timer = setTimeout(() => {
       child.kill()
       refuse(`Rulekeep did not answer within ${seconds} seconds`)
     }, seconds * 1000)
     let reason = ""
+    let answer = ""
+    child.stdout.setEncoding("utf8")
+    child.stdout.on("data", (text) => (answer += text))
     child.stderr.setEncoding("utf8")
     child.stderr.on("data", (text) => (reason += text))
     child.on("error", (error) => {
@@ -22,7 +25,7 @@ function ask(event, seconds) {
     })
     child.on("close", (code) => {
       clearTimeout(timer)
-      if (code === 0) resolve()
+      if (code === 0) resolve(answer)
       else refuse(reason)
     })
     child.stdin.on("error", () => {})
@@ -61,7 +64,9 @@ export const Rulekeep = async ({ client, directory }) => {
     "tool.execute.before": async (input, output) => {
       const where = await conversation(input.sessionID)
       const call = { tool: input.tool, args: output.args, call: input.callID }
-      await ask({ event: "tool.execute.before", ...where, ...call }, 600)
+      const answer = await ask({ event: "tool.execute.before", ...where, ...call }, 600)
+      // The hook may narrow the arguments to what the policy permits.
+      if (answer.trim()) Object.assign(output.args, JSON.parse(answer).args)
     },
     "tool.execute.after": async (input, output) => {
       try {

@@ -1,4 +1,4 @@
-//! `rulekeep policy suggest`: the smallest set that would have allowed the habits in a log.
+//! `rulekeep tune --whole`: the smallest set that would have allowed the habits in a log.
 //!
 //! A habit is a role, a tool and a capability that were fine at least [`LEAST_CALLS`] times on [`LEAST_DAYS`] days:
 //! allowed or approved, and without a reported failure. `targets` finds the targets of a habit, `merge` merges habits
@@ -22,15 +22,15 @@ use serde_json::json;
 use super::past::{Past, Store};
 use targets::Place;
 
-/// The arguments of `rulekeep policy suggest`.
+/// The arguments of `rulekeep tune --whole`.
 #[derive(Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(flatten)]
-    store: Store,
-    /// The largest number of rules to write
+    pub(super) store: Store,
+    /// The largest number of rules to write with --whole
     #[arg(long, value_name = "N", default_value_t = 39, value_parser = clap::value_parser!(u16).range(1..=1000))]
     max_rules: u16,
-    /// Prints the document and its coverage as JSON
+    /// Prints the answer as JSON
     #[arg(long)]
     pub(super) json: bool,
 }

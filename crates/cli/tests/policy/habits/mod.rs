@@ -1,4 +1,4 @@
-//! Tests of `policy suggest` on weeks of a log that it has not seen.
+//! Tests of `tune --whole` on weeks of a log that it has not seen.
 
 mod log;
 
@@ -14,7 +14,7 @@ use rulekeep::trust::TrustSnapshot;
 use rulekeep::{Decision, Governor, Intent, PolicySet, ProofQuery, RiskLevel};
 use serde_json::Value;
 
-use super::commands::{policy, stdout};
+use super::commands::{run, stdout};
 
 /// The decisions of a suggestion on the rest of its log.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct Measure {
 /// Makes a suggestion from the days before `split`, and measures it on the rest.
 fn measure(store: &Path, kinds: &BTreeMap<ProofId, Kind>, split: i64) -> Measure {
     let at = Timestamp::from_millis(START + split * DAY).to_string();
-    let output = policy(&["suggest", "--store", store.to_str().unwrap(), "--to", &at]);
+    let output = run(&["tune", "--whole", "--store", store.to_str().unwrap(), "--to", &at]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = stdout(&output);
     println!("{text}{}", String::from_utf8_lossy(&output.stderr));

@@ -18,6 +18,21 @@ let filter = { entityId: "", decision: "" };
 export const prepare = (agentId) => { filter = { entityId: agentId, decision: "" }; };
 export const forget = () => { filter = { entityId: "", decision: "" }; };
 
+/** What was asked for: the action, the tool and the command, as far as the evidence tells. */
+const requestOf = (record) => {
+  const intent = record.evidence?.intent;
+  const acts = intent?.context?.facts?.acts ?? [];
+  const tool = acts.map((act) => act.tool).find((name) => name !== undefined);
+  const commands = acts.flatMap((act) => act.commands?.slice(0, 1) ?? []);
+  const input = record.evidence?.input;
+  return [
+    ["Action", intent?.parsedAction && foreign(String(intent.parsedAction))],
+    ["Tool", tool && foreign(String(tool))],
+    ["Commands", commands.length > 0 && block(commands.join("\n"), "Commands")],
+    ["Text", typeof input?.text === "string" && block(input.text, "Text")],
+  ];
+};
+
 const evidenceOf = (record) => {
   if (record.evidenceErased) return el("p", {}, "The evidence was erased.");
   if (record.evidence === undefined || record.evidence === null) return el("p", {}, "This record has no evidence.");
@@ -40,6 +55,7 @@ export const details = async (id, signal, { go }) => {
       facts([
         ["Decision", badge(record.decision)],
         ["Why", foreign(record.reasoning)],
+        ...requestOf(record),
         ["Agent", foreign(record.entityId)],
         ["Risk", badge(record.riskLevel)],
         ["Trust", `${number(record.trustScore)}, ${plain(record.trustTier)}`],
