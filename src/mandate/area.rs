@@ -35,8 +35,9 @@ impl Area {
         let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
         let (own, other) = (parts(self.folders.first().map_or("", |folder| folder)), parts(path));
         let shared = own.iter().zip(&other).take_while(|(one, other)| one == other).count();
-        // `/home/ann/work` has four parts, the first one empty.
-        let is_beside = shared >= PARTS_OF_HOME + 1 && shared + 1 < other.len();
+        // Below a home itself, hidden folders hold settings and no projects.
+        let is_hidden = other.get(shared).is_none_or(|part| part.starts_with('.'));
+        let is_beside = shared >= PARTS_OF_HOME && shared + 1 < other.len() && !is_hidden;
         let project = if is_beside { other.get(..=shared).unwrap_or_default().join("/") } else { path.to_owned() };
         self.add(&project);
     }
@@ -222,7 +223,9 @@ impl<'a> Leaving<'a> {
                 Role::Run => !is_program(&operand.value),
                 Role::Read | Role::Named | Role::SendTo | Role::Pay => false,
             };
-            if is_changed && !area.holds(operand) && !area.made(operand) {
+            // Making something outside is an effect outside; removing it again is not.
+            let is_own = operand.role != Role::Write && area.made(operand);
+            if is_changed && !area.holds(operand) && !is_own {
                 leaving.paths.push(operand);
             } else if removes && operand.role == Role::Remove && !area.made(operand) && !is_scratch(&operand.value) {
                 leaving.removed.push(operand);

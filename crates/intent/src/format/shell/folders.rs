@@ -63,7 +63,20 @@ impl Shell<'_, '_> {
         let before = std::mem::take(&mut self.folders);
         let exists = |folder: &String| matches!(folder.as_str(), "/" | "/tmp" | "/private/tmp" | "/var/tmp" | "~");
         let is_there = matches!(&next, Folders::OneOf(folders) if folders.iter().all(exists));
-        self.folders = if self.only_goes_on || self.is_flat && is_there { next } else { next.or(before) };
+        self.folders = next;
+        if !self.only_goes_on && !(self.is_flat && is_there) {
+            self.left = Some(match self.left.take() {
+                Some(left) => left.or(before),
+                None => before,
+            });
+        }
+    }
+
+    /// Ends the commands that run only if the last change of the folder did not fail.
+    pub(super) fn return_to_left(&mut self) {
+        if let Some(left) = self.left.take() {
+            self.folders = std::mem::take(&mut self.folders).or(left);
+        }
     }
 
     /// Follows a change of the folder without which the command does not run.

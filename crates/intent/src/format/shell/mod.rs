@@ -63,9 +63,7 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
         || line.contains("<(");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
     shell.sets_variables = sets_variables;
-    let chain = without_document(line);
-    shell.is_flat = !chain.contains(['|', '(', '{']) && !chain.replace("&&", "").contains('&');
-    shell.only_goes_on = shell.is_flat && !chain.contains([';', '\n']);
+    shell.is_flat = !line.contains(['|', '(', '{']) && !line.replace("&&", "").contains('&');
     shell.line(line, 0);
     shell.end();
     if line.is_empty() {
@@ -120,6 +118,8 @@ struct Shell<'l, 'r> {
     sets_variables: bool,
     /// The folders that relative paths may start from.
     folders: Folders,
+    /// The folders before a change that may have failed, until the commands end that run only if it did not.
+    left: Option<Folders>,
     /// The folders around a command that a wrapper runs in another one.
     outside: Option<Folders>,
     /// Commands follow each other only if the one before succeeds.
@@ -193,6 +193,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             changes: Changes::default(),
             sets_variables: false,
             folders: Folders::default(),
+            left: None,
             outside: None,
             only_goes_on: false,
             is_flat: false,
@@ -248,9 +249,23 @@ impl<'l, 'r> Shell<'l, 'r> {
         let mut order: Vec<usize> = (0..script.commands.len()).collect();
         // A substitution precedes its command in the list, but follows the command's start in the line.
         order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
+        let around = self.left.take();
+        let mut from = 0;
         for place in order {
+            let at = script.commands.get(place).map_or(0, |command| command.at);
+            let between = line.get(from..at).unwrap_or(";");
+            if between.replace("&&", "").contains([';', '|', '&', '\n', '(', ')', '{', '}']) {
+                self.return_to_left();
+            }
+            from = at;
             self.simple(&script, place, depth);
+            if line.get(at..).is_some_and(|rest| rest.trim_start().starts_with('!')) {
+                // What follows runs only if the command failed.
+                self.return_to_left();
+            }
         }
+        self.return_to_left();
+        self.left = around;
         self.first_download = outer_download;
         self.uncalled(&script, depth);
         if depth > 0 {
@@ -339,18 +354,6 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.hide_secrets();
     }
-}
-
-/// The first line of a text whose other lines are all of one here-document: `cat > a <<E`; otherwise the whole text.
-fn without_document(line: &str) -> &str {
-    let Some((first, rest)) = line.trim_end().split_once('\n') else { return line };
-    let mark = first.split_once("<<").map(|(_, mark)| mark.trim_start_matches('-').trim_start());
-    let mark = mark.and_then(|mark| mark.split(|c: char| c.is_whitespace() || c == '>').next());
-    let mark = mark.map(|mark| mark.trim_matches(['\'', '"', '\\'])).filter(|mark| !mark.is_empty());
-    // The mark stands alone on the last line only.
-    let ends =
-        |mark: &str| rest.lines().position(|one| one.trim() == mark) == Some(rest.lines().count().saturating_sub(1));
-    if first.matches("<<").count() == 1 && mark.is_some_and(ends) { first } else { line }
 }
 
 fn base_name(word: &str) -> &str {

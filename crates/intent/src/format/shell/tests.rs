@@ -135,3 +135,29 @@ fn english_is_not_taken_for_a_command() {
         assert!(is_command(text, &lexicon), "{text}");
     }
 }
+
+/// The paths that the commands of a line remove.
+fn removed(line: &str) -> Vec<String> {
+    let lexicon = Lexicon::shared().unwrap();
+    let steps = read(line, &lexicon).steps;
+    let operands = steps.iter().flat_map(|step| &step.operands);
+    operands.filter(|operand| operand.role == Role::Remove).map(|operand| operand.value.clone()).collect()
+}
+
+#[test]
+fn a_folder_counts_alone_only_where_the_line_goes_on_because_it_is_there() {
+    for (line, paths) in [
+        ("cd /a && rm b", &["/a/b"][..]),
+        ("cd /a && rm b; ls", &["/a/b"]),
+        ("cd /a && rm b && cat <<E\n(;|\nE", &["/a/b"]),
+        ("cd /a; rm b", &["/a/b", "b"]),
+        ("cd /a || rm b", &["/a/b", "b"]),
+        ("cd /a\nrm b", &["/a/b", "b"]),
+        ("! cd /a && rm b", &["/a/b", "b"]),
+        ("(cd /a && ls) && rm b", &["/a/b", "b"]),
+        ("cd /a & rm b", &["/a/b", "b"]),
+        ("x=$(cd /a && pwd) && rm b", &["/a/b", "b"]),
+    ] {
+        assert_eq!(removed(line), paths, "{line}");
+    }
+}
