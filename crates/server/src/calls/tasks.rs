@@ -25,12 +25,16 @@ pub struct Open {
     /// The agent that works on the task.
     #[schema(value_type = AgentId)]
     pub agent_id: String,
-    /// The user's own words; not blank, at most 64 KiB.
+    /// The user's own words; at most 64 KiB, and blank only with a work area.
     pub input: String,
     /// Values that the runtime vouches for besides those that the words name; at most 32 KiB of text.
     #[serde(default, deserialize_with = "values")]
     #[schema(max_items = 1000, value_type = Option<Vec<TrustedValue>>)]
     pub trusted: Vec<String>,
+    /// Absolute folders that the user works on, in which effects of the host's own tools serve any request.
+    #[serde(default)]
+    #[schema(max_items = 1000, value_type = Option<Vec<String>>)]
+    pub work_area: Vec<String>,
     /// The context of the opening decision.
     #[schema(value_type = Option<Context>)]
     pub context: Option<Map<String, Value>>,
@@ -60,7 +64,7 @@ impl Call for Open {
     type Answer = OpenedTask;
 
     fn run(self, gateway: &Gateway) -> Result<OpenedTask, Error> {
-        let mut request = TaskRequest::new(self.agent_id, self.input).trusting(self.trusted);
+        let mut request = TaskRequest::new(self.agent_id, self.input).trusting(self.trusted).work_area(self.work_area);
         request = given(request, self.context, TaskRequest::context);
         request = given(request, self.expires_in.map(Duration::from_secs), TaskRequest::expires_in);
         request = given(request, self.max_calls, TaskRequest::max_calls);

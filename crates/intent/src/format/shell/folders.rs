@@ -29,6 +29,18 @@ impl Folders {
     }
 }
 
+/// The folders before a change.
+pub(super) struct Left {
+    pub(super) folders: Folders,
+    /// The change goes to a folder that is on every machine, so it does not fail.
+    pub(super) exists: bool,
+}
+
+/// Signs between two commands behind which the second may run although the first failed, or in another shell.
+pub(super) const SEPARATORS: &[char] = &[';', '|', '&', '\n', '(', ')', '{', '}'];
+/// Those behind which the second may run in another shell.
+pub(super) const ONLY_PLACES: &[char] = &['|', '&', '(', ')'];
+
 impl Default for Folders {
     fn default() -> Self {
         Self::OneOf(vec![String::new()])
@@ -64,18 +76,18 @@ impl Shell<'_, '_> {
         let exists = |folder: &String| matches!(folder.as_str(), "/" | "/tmp" | "/private/tmp" | "/var/tmp" | "~");
         let is_there = matches!(&next, Folders::OneOf(folders) if folders.iter().all(exists));
         self.folders = next;
-        if !self.only_goes_on && !(self.is_flat && is_there) {
-            self.left = Some(match self.left.take() {
-                Some(left) => left.or(before),
-                None => before,
-            });
+        if !self.only_goes_on {
+            let left = self.left.take();
+            let exists = is_there && left.as_ref().is_none_or(|left| left.exists);
+            let folders = left.map_or(before.clone(), |left| left.folders.or(before));
+            self.left = Some(Left { folders, exists });
         }
     }
 
     /// Ends the commands that run only if the last change of the folder did not fail.
     pub(super) fn return_to_left(&mut self) {
         if let Some(left) = self.left.take() {
-            self.folders = std::mem::take(&mut self.folders).or(left);
+            self.folders = std::mem::take(&mut self.folders).or(left.folders);
         }
     }
 

@@ -45,7 +45,7 @@ use rulekeep_types::facts::{Cause, Kinds, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use super::{access, place};
-use folders::Folders;
+use folders::{Folders, Left, ONLY_PLACES, SEPARATORS};
 use lexer::{Feed, Script};
 use operand::{Appended, Changes};
 use word::Word;
@@ -63,7 +63,6 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
         || line.contains("<(");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
     shell.sets_variables = sets_variables;
-    shell.is_flat = !line.contains(['|', '(', '{']) && !line.replace("&&", "").contains('&');
     shell.line(line, 0);
     shell.end();
     if line.is_empty() {
@@ -119,13 +118,11 @@ struct Shell<'l, 'r> {
     /// The folders that relative paths may start from.
     folders: Folders,
     /// The folders before a change that may have failed, until the commands end that run only if it did not.
-    left: Option<Folders>,
+    left: Option<Left>,
     /// The folders around a command that a wrapper runs in another one.
     outside: Option<Folders>,
     /// Commands follow each other only if the one before succeeds.
     only_goes_on: bool,
-    /// The line has neither subshells nor pipes nor jobs, so its commands share one folder.
-    is_flat: bool,
     /// The paths that the command in front of the pipe prints.
     fed_by: Option<Appended>,
     /// The words that a wrapper appends to the command that it runs.
@@ -196,7 +193,6 @@ impl<'l, 'r> Shell<'l, 'r> {
             left: None,
             outside: None,
             only_goes_on: false,
-            is_flat: false,
             fed_by: None,
             appended: None,
             placeholder: None,
@@ -251,13 +247,26 @@ impl<'l, 'r> Shell<'l, 'r> {
         order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
         let around = self.left.take();
         let mut from = 0;
+        let mut documents: Vec<&str> = Vec::new();
         for place in order {
-            let at = script.commands.get(place).map_or(0, |command| command.at);
-            let between = line.get(from..at).unwrap_or(";");
-            if between.replace("&&", "").contains([';', '|', '&', '\n', '(', ')', '{', '}']) {
-                self.return_to_left();
+            let Some(command) = script.commands.get(place) else { continue };
+            let at = command.at;
+            if let Some(left) = &self.left {
+                let ends = if left.exists { ONLY_PLACES } else { SEPARATORS };
+                let mut between = line.get(from..at).unwrap_or("|").replace("&&", "");
+                // The text of a here-document separates nothing. Each stands in the line once.
+                documents.retain(|document| {
+                    let found = between.find(document);
+                    found.into_iter().for_each(|start| between.replace_range(start..start + document.len(), ""));
+                    found.is_none()
+                });
+                if between.contains(ends) {
+                    self.return_to_left();
+                }
             }
             from = at;
+            let texts = command.texts.iter().map(|text| text.text.as_str()).filter(|text| !text.is_empty());
+            documents.extend(texts.take(MOST_DOCUMENTS.saturating_sub(documents.len())));
             self.simple(&script, place, depth);
             if line.get(at..).is_some_and(|rest| rest.trim_start().starts_with('!')) {
                 // What follows runs only if the command failed.
@@ -355,6 +364,9 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.hide_secrets();
     }
 }
+
+/// Number of here-documents of a line that are told from its commands where a folder changes.
+const MOST_DOCUMENTS: usize = 4;
 
 fn base_name(word: &str) -> &str {
     word.rsplit(['/', '\\']).next().unwrap_or(word)
