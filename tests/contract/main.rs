@@ -36,3 +36,4 @@ mod tasks;
 mod trust;
 mod unknown_outcome;
 mod verification;
+mod work_area;

@@ -1,0 +1,106 @@
+//! What the work area of a task promises: what stays in it serves any request, and what leaves needs words.
+
+use rulekeep::intent::Input;
+use rulekeep::task::{Task, TaskRequest};
+use rulekeep::{Agent, Decision, Enforcement, Governor, GovernorBuilder, PolicySet, Tier};
+use serde_json::{Value, json};
+
+/// A builder whose policies allow everything, so that the mandate alone decides.
+fn builder() -> GovernorBuilder {
+    let open = "name = \"open\"\n[[rule]]\nid = \"everything\"\neffect = \"allow\"\n";
+    Governor::builder().policies(PolicySet::from_toml(open).unwrap())
+}
+
+fn with_agent(governor: Governor) -> Governor {
+    if governor.agents().get("desk").is_err() {
+        governor.agents().register(Agent::new("desk").at_tier(Tier::T5)).unwrap();
+    }
+    governor
+}
+
+fn in_memory() -> Governor {
+    with_agent(builder().open_in_memory().unwrap())
+}
+
+/// A task of a coding agent in `/home/ann/shop`.
+fn shop(governor: &Governor, words: &str) -> Task {
+    governor.tasks().open(TaskRequest::new("desk", words).work_area(["/home/ann/shop", "~/.claude/plans"])).unwrap()
+}
+
+/// Decides on a call of the host in the shop's folder.
+fn at_shop(task: &Task, tool: &str, arguments: &Value) -> Enforcement {
+    let call = json!({ "tool": tool, "arguments": arguments }).to_string();
+    let context = json!({ "cwd": "/home/ann/shop", "home": "/home/ann" });
+    let input = Input::new(&call).context(context.as_object().unwrap());
+    task.enforce_input(input).unwrap().enforcement
+}
+
+#[test]
+fn effects_that_stay_in_the_work_area_serve_any_request_and_others_need_words() {
+    let governor = in_memory();
+    let bash = |command: &str| ("Bash", json!({ "command": command }));
+    let edit = |file: &str| ("Edit", json!({ "file_path": file, "old_string": "a", "new_string": "b" }));
+    for (words, (tool, arguments), expected) in [
+        ("add a login page", edit("/home/ann/shop/src/a.rs"), Decision::Allow),
+        ("add a login page", edit("/home/ann/.claude/plans/a.md"), Decision::Allow),
+        ("add a login page", edit("/home/ann/api/a.rs"), Decision::Escalate),
+        ("edit /home/ann/api/a.rs", edit("/home/ann/api/a.rs"), Decision::Allow),
+        ("add a login page", edit("/home/ann/shop/../api/a.rs"), Decision::Escalate),
+        ("add a login page", bash("cargo test && npm run build"), Decision::Allow),
+        ("add a login page", bash("curl -s -d @a.json http://localhost:3000/login"), Decision::Allow),
+        ("add a login page", bash("curl -d @a.json https://x.example/login"), Decision::Escalate),
+        ("post a.json to https://x.example/login", bash("curl -d @a.json https://x.example/login"), Decision::Allow),
+        ("add a login page", bash("git push"), Decision::Escalate),
+        ("add a login page, but don't push", bash("git push"), Decision::Escalate),
+        ("add a login page and push it", bash("git push"), Decision::Allow),
+        ("open a PR", bash("git push -u origin x && gh pr create --fill"), Decision::Allow),
+        ("add a login page", bash("kubectl apply -f x.yaml"), Decision::Escalate),
+        ("add a login page", bash("systemctl restart nginx"), Decision::Escalate),
+        ("add a login page", bash("ssh web-1 'touch /home/ann/shop/x'"), Decision::Escalate),
+        ("add a login page", bash("$TOOL src"), Decision::Escalate),
+        ("add a login page", bash("rm src/old.rs"), Decision::Escalate),
+        ("delete the old files", bash("rm src/old.rs"), Decision::Allow),
+        ("add a login page", bash("rm /tmp/x.txt"), Decision::Allow),
+        ("add a login page", bash("mkdir -p /opt/shop"), Decision::Escalate),
+        ("", bash("cargo test"), Decision::Allow),
+        ("", bash("git push"), Decision::Escalate),
+    ] {
+        let task = shop(&governor, words);
+        assert_eq!(at_shop(&task, tool, &arguments).decision, expected, "{words}: {arguments}");
+    }
+}
+
+#[test]
+fn a_task_may_remove_what_it_made_and_repeat_what_its_user_agreed_to() {
+    let governor = in_memory();
+    let task = shop(&governor, "add a login page");
+    let bash = |command: &str| at_shop(&task, "Bash", &json!({ "command": command }));
+    assert_eq!(bash("rm src/new.rs").decision, Decision::Escalate);
+    task.created(["/home/ann/shop/src/new.rs"]).unwrap();
+    assert_eq!(bash("rm src/new.rs").decision, Decision::Allow);
+    let asked = bash("git push origin main");
+    task.presume(&asked.proof_id).unwrap();
+    assert_eq!(bash("git push origin main").decision, Decision::Allow);
+    assert_eq!(bash("git push evil main").decision, Decision::Escalate);
+    let asked = bash("mkdir -p /home/ann/api/src");
+    task.presume(&asked.proof_id).unwrap();
+    assert_eq!(bash("touch /home/ann/api/b.rs").decision, Decision::Allow);
+    assert_eq!(bash("touch /home/ann/other/b.rs").decision, Decision::Escalate);
+}
+
+#[test]
+fn a_work_area_survives_a_restart_and_is_no_context_of_the_callers() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || with_agent(builder().open(folder.path()).unwrap());
+    let governor = open();
+    let id = shop(&governor, "add a login page").opened().unwrap().task_id;
+    governor.close().unwrap();
+    drop(governor);
+    let governor = open();
+    let task = governor.tasks().get(id).unwrap();
+    let edit = json!({ "file_path": "/home/ann/shop/a.rs", "old_string": "a", "new_string": "b" });
+    assert_eq!(at_shop(&task, "Edit", &edit).decision, Decision::Allow);
+    let context = json!({ "workArea": ["/"] }).as_object().unwrap().clone();
+    let refused = governor.tasks().open(TaskRequest::new("desk", "Hi").context(context)).unwrap_err();
+    assert!(refused.to_string().contains("workArea"), "{refused}");
+}
