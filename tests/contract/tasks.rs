@@ -597,7 +597,7 @@ fn a_result_past_a_mebibyte_is_read_to_its_end() {
 }
 
 #[test]
-fn an_order_in_a_result_marks_the_calls_that_would_carry_it_out_and_no_others() {
+fn an_order_in_a_result_marks_only_calls_that_carry_it_out() {
     let governor = in_memory();
     let task = open(&governor, WORDS);
     enforced(&task, &inbox());

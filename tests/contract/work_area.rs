@@ -36,7 +36,7 @@ fn at_shop(task: &Task, tool: &str, arguments: &Value) -> Enforcement {
 }
 
 #[test]
-fn effects_that_stay_in_the_work_area_serve_any_request_and_others_need_words() {
+fn what_stays_in_the_work_area_serves_any_request() {
     let governor = in_memory();
     let bash = |command: &str| ("Bash", json!({ "command": command }));
     let edit = |file: &str| ("Edit", json!({ "file_path": file, "old_string": "a", "new_string": "b" }));
@@ -71,7 +71,7 @@ fn effects_that_stay_in_the_work_area_serve_any_request_and_others_need_words() 
 }
 
 #[test]
-fn a_task_may_remove_what_it_made_and_repeat_what_its_user_agreed_to() {
+fn a_task_may_remove_what_it_made_and_repeat_agreed_calls() {
     let governor = in_memory();
     let task = shop(&governor, "add a login page");
     let bash = |command: &str| at_shop(&task, "Bash", &json!({ "command": command }));
@@ -89,7 +89,7 @@ fn a_task_may_remove_what_it_made_and_repeat_what_its_user_agreed_to() {
 }
 
 #[test]
-fn a_work_area_survives_a_restart_and_is_no_context_of_the_callers() {
+fn a_work_area_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let open = || with_agent(builder().open(folder.path()).unwrap());
     let governor = open();

@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_past_a_limit_runs_within_it_where_the_host_can_rewrite() {
+    fn a_call_past_a_limit_runs_within_it_if_the_host_rewrites() {
         let rules = "name = \"t\"\n[[rule]]\nid = \"few\"\neffect = \"allow\"\nconstraints = { maxRecords = 50 }";
         let event = |name: &str| {
             json!({

@@ -154,7 +154,7 @@ fn everyday_prompts_let_everyday_work_through_and_no_push() {
 }
 
 #[test]
-fn what_a_user_agreed_to_is_asked_once_and_tune_says_how_to_end_it() {
+fn what_a_user_agreed_to_is_asked_once_and_shown_by_tune() {
     let setup = Setup::new();
     let _up = setup.up();
     goes_on(&setup.hook("claude", &prompt("Update the types")));

@@ -145,7 +145,7 @@ fn removed(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_counts_alone_only_where_the_line_goes_on_because_it_is_there() {
+fn a_folder_counts_alone_while_the_line_goes_on_in_it() {
     for (line, paths) in [
         ("cd /a && rm b", &["/a/b"][..]),
         ("cd /a && rm b; ls", &["/a/b"]),
