@@ -308,19 +308,18 @@ fn what_only_running_tells_is_high_and_says_so() {
         "python -c \"import os; os.system('id')\"",
         "perl -e 'exec \"id\"'",
         "node -e \"require('fs').rmSync('x')\"",
-        "ls 'unbalanced",
+        "ls 'unbalanced\nlines",
         "echo $(ls",
         "/tmp/x",
         "~/Downloads/setup",
         "sudo frobnicate --fast",
-        "frobnicate \"$X\"",
         "for c in ls rm; do $c x; done",
         "x=ls; false || x=rm; $x y",
         "read c; $c",
     ];
     all_show(RUNS, RiskLevel::High, &lines);
     let parser = Parser::new().unwrap();
-    for line in ["$TOOL --now", "eval \"$X\"", "ls 'unbalanced", "frobnicate \"$X\"", "frobnicate --fast"] {
+    for line in ["$TOOL --now", "eval \"$X\"", "ls 'unbalanced\nlines", "frobnicate \"$X\"", "frobnicate --fast"] {
         let factors = intent(&parser, line).context["riskFactors"].to_string();
         assert!(factors.contains("could not be read with certainty"), "{line}: {factors}");
     }
