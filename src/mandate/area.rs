@@ -209,10 +209,10 @@ impl<'a> Leaving<'a> {
                 Operation::Write | Operation::Execute | Operation::Delete => LOCAL.contains(&resource) && !act.leaves,
                 // Rights of files in the area.
                 Operation::Admin => act.operands.iter().any(|one| one.kind == Kind::Path && one.role == Role::Write),
-                Operation::Send | Operation::Transfer => false,
-                Operation::Read | Operation::Unknown => false,
+                Operation::Send | Operation::Transfer | Operation::Read | Operation::Unknown => false,
             };
-            if !stays && !(names_local && leaving.parties.is_empty()) {
+            let is_local = names_local && leaving.parties.is_empty();
+            if !stays && !is_local {
                 leaving.effects.push(capability);
             }
         }

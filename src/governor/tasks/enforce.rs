@@ -315,7 +315,7 @@ fn endorsement(finding: &Finding, intent: &Intent, call: CallDigest) -> Endorsem
     for fault in &finding.faults {
         match fault.kind {
             FaultKind::Source | FaultKind::Leaves | FaultKind::Removes => {
-                endorsement.values.extend(fault.value.clone())
+                endorsement.values.extend(fault.value.clone());
             }
             FaultKind::Unsure => endorsement.acts.clone_from(&intent.required_capabilities),
             FaultKind::Foreign | FaultKind::Exfiltration | FaultKind::Unread | FaultKind::Repeated => {}

@@ -55,7 +55,7 @@ pub(crate) enum Tasks {
 pub(crate) fn tasks(command: Tasks) -> Result<ExitCode, Failed> {
     match command {
         Tasks::Open { agent_id, input, trusted, max_calls, expires_in, to } => {
-            to.run(Open { agent_id, input, trusted, context: None, expires_in, max_calls })
+            to.run(Open { agent_id, input, trusted, work_area: Vec::new(), context: None, expires_in, max_calls })
         }
         Tasks::Show { task_id, from } => from.run(Get { task_id }),
         Tasks::Close { task_id, outcome, to } => to.run(Close { task_id, outcome }),

@@ -45,7 +45,7 @@ enum Cause {
 
 /// Questions of one cause about the same thing.
 #[derive(Debug, Default, Serialize)]
-struct Asked {
+struct Questions {
     asked: u64,
     /// Approved by a reviewer, or the tool ran after the host's question.
     agreed: u64,
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let governor = arguments.suggestion.store.open()?;
     let groups = groups(&arguments.suggestion.store, &governor)?;
     governor.close()?;
-    let mut ordered: Vec<(&Key, &Asked)> = groups.iter().collect();
+    let mut ordered: Vec<(&Key, &Questions)> = groups.iter().collect();
     ordered.sort_by_key(|(_, asked)| std::cmp::Reverse(asked.asked));
     let home = Home::find()?;
     let mut files = Files::read(&home);
@@ -87,12 +87,12 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         super::print_json(&json!({ "questions": questions, "diff": diff }))?;
         return Ok(!diff.is_empty());
     }
-    super::print(&told(&ordered, &diff))?;
+    super::print(told(&ordered, &diff))?;
     Ok(!diff.is_empty())
 }
 
 /// The questions and the changes, as people read them.
-fn told(ordered: &[(&Key, &Asked)], diff: &str) -> String {
+fn told(ordered: &[(&Key, &Questions)], diff: &str) -> String {
     if ordered.is_empty() {
         return "Nobody was asked anything.\n".to_owned();
     }
@@ -118,8 +118,8 @@ fn told(ordered: &[(&Key, &Asked)], diff: &str) -> String {
     text
 }
 
-fn groups(store: &Store, governor: &Governor) -> Result<BTreeMap<Key, Asked>, Box<dyn Error>> {
-    let mut groups: BTreeMap<Key, Asked> = BTreeMap::new();
+fn groups(store: &Store, governor: &Governor) -> Result<BTreeMap<Key, Questions>, Box<dyn Error>> {
+    let mut groups: BTreeMap<Key, Questions> = BTreeMap::new();
     let mut open: HashMap<ProofId, Key> = HashMap::new();
     store.range.each(governor, |past| {
         if let Some(key) = past.record.resolves.and_then(|asked| open.remove(&asked)) {

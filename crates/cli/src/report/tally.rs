@@ -195,7 +195,9 @@ impl Tally {
         }
         let said = part(0).filter(|_| record.decision != Decision::Allow && record.resolves.is_none());
         let said = said.and_then(|text| serde_json::from_str(text).ok()).and_then(|intent: StoredIntent| intent.said());
-        said.into_iter().for_each(|said| self.stopped.of(&said)[decision] += 1);
+        if let Some(said) = said {
+            self.stopped.of(&said)[decision] += 1;
+        }
         if record.decision == Decision::Deny {
             self.refusal(detail.unwrap_or_default());
         }

@@ -257,7 +257,9 @@ impl<'l, 'r> Shell<'l, 'r> {
                 // The text of a here-document separates nothing. Each stands in the line once.
                 documents.retain(|document| {
                     let found = between.find(document);
-                    found.into_iter().for_each(|start| between.replace_range(start..start + document.len(), ""));
+                    if let Some(start) = found {
+                        between.replace_range(start..start + document.len(), "");
+                    }
                     found.is_none()
                 });
                 if between.contains(ends) {
