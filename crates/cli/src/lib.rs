@@ -99,7 +99,7 @@ enum Command {
     Fleet(fleet::Command),
     /// Lists the questions that were asked, and the smallest changes that would end them
     #[command(after_help = "Examples:\n  rulekeep tune\n  rulekeep tune --whole --max-rules 20")]
-    Tune(policy::TuneArguments),
+    Tune(policy::Tuning),
     /// Writes an HTML report about a period of a store's log
     Report(report::Options),
     /// Shows decisions as they come, and lets you answer escalations

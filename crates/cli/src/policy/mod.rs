@@ -49,7 +49,7 @@ pub use cases::{
 };
 
 pub use replay::{ShadowArguments, run_shadow};
-pub use tune::{Arguments as TuneArguments, run as tune};
+pub use tune::{Tuning, run as tune};
 
 /// A subcommand of `rulekeep policy`.
 #[derive(Subcommand)]

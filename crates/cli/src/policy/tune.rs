@@ -25,7 +25,7 @@ use crate::output::clean;
 
 /// The arguments of `rulekeep tune`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct Tuning {
     #[command(flatten)]
     suggestion: suggest::Arguments,
     /// Writes a whole policy that would have allowed the habits in the log, instead of changes
@@ -57,7 +57,7 @@ struct Questions {
 type Key = (Cause, String, Vec<String>);
 
 /// Prints the questions and the changes. Returns whether there is a change.
-pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+pub fn run(arguments: &Tuning) -> Result<bool, Box<dyn Error>> {
     if arguments.whole {
         return suggest::run(&arguments.suggestion);
     }
