@@ -59,13 +59,14 @@ impl Area {
         !self.folders.is_empty()
     }
 
-    /// Returns whether a path, and where its links lead, is in the area or a place that nobody keeps anything in.
-    fn holds(&self, operand: &Operand) -> bool {
+    /// The form of a path that is outside the area, if any: as written, or where its links lead. Places that nobody keeps
+    /// anything in are inside.
+    fn outside<'o>(&self, operand: &'o Operand) -> Option<&'o str> {
         let is_in = |path: &str| {
             !path.split('/').any(|part| part == "..")
                 && (self.folders.iter().any(|folder| is_in_folder(path, folder)) || is_scratch(path))
         };
-        is_in(&operand.value) && operand.real.as_deref().is_none_or(is_in)
+        std::iter::once(operand.value.as_str()).chain(operand.real.as_deref()).find(|path| !is_in(path))
     }
 
     /// Returns whether the task created a path or a folder around it.
@@ -88,8 +89,8 @@ struct Leaving<'a> {
     effects: Vec<&'a Capability>,
     /// Hosts and recipients to which something is sent.
     parties: Vec<&'a Operand>,
-    /// Paths outside that are changed, removed or run.
-    paths: Vec<&'a Operand>,
+    /// Paths outside that are changed, removed or run, or to which links lead there.
+    paths: Vec<&'a str>,
     /// Paths inside that are removed and that the task did not create.
     removed: Vec<&'a Operand>,
     /// A target of the effects could not be read.
@@ -99,13 +100,21 @@ struct Leaving<'a> {
 /// Checks the acts of a call of the host's own tools, of which those that stay in the area serve any request.
 pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &Facts, area: &Area) -> Finding {
     let mut checking = Checking { words, asked, memory, finding: Finding::default() };
+    // A folder outside in which the next commands work.
+    let mut outside: Option<&str> = None;
     for act in &facts.acts {
+        if act.does.iter().any(|doing| doing.action.as_str() == CHANGES_FOLDER) {
+            let mut paths = act.operands.iter().filter(|operand| operand.kind == Kind::Path);
+            outside = paths.find_map(|operand| area.outside(operand));
+        }
         let effects: Vec<&Capability> =
             act.does.iter().map(|doing| &doing.capability).filter(|one| is_effect(one)).collect();
         if effects.is_empty() {
             checking.fetch(act);
         } else {
-            let leaving = Leaving::of(act, &effects, area);
+            let mut leaving = Leaving::of(act, &effects, area);
+            let works_there = act.operands.is_empty() || !act.open.is_empty();
+            leaving.paths.extend(outside.filter(|_| works_there && leaving.paths.is_empty()));
             checking.finding.leaves |= leaving.is_any();
             checking.effect(act, &leaving);
         }
@@ -144,8 +153,8 @@ impl Checking<'_> {
             }
         }
         for path in &leaving.paths {
-            if !is_trusted && !self.words.allow(&path.value, Part::Path) {
-                self.note(FaultKind::Source, "path", &path.value);
+            if !is_trusted && !self.words.allow(path, Part::Path) {
+                self.note(FaultKind::Source, "path", path);
             }
         }
         let is_asked = || is_trusted || naming::asks_for(self.words, self.asked, act, &leaving.effects);
@@ -189,9 +198,10 @@ impl<'a> Leaving<'a> {
         // An address in an act that sends, or that a program of unknown effects gets, is where something goes.
         let sends = does(Operation::Send) || does(Operation::Transfer);
         let is_unknown = || act.open.iter().any(|open| open.kinds.has(Kind::Url) && open.cause != Cause::Text);
-        let goes = sends || does(Operation::Execute) && is_unknown();
+        let goes = sends || act.leaves || does(Operation::Execute) && is_unknown();
         let is_sent_to = |operand: &&Operand| {
-            matches!(operand.role, Role::SendTo | Role::Pay)
+            act.leaves && operand.kind == Kind::Host
+                || matches!(operand.role, Role::SendTo | Role::Pay)
                 || goes && operand.kind == Kind::Url && operand.role != Role::Run
         };
         let parties = act.operands.iter().filter(has_party).filter(is_sent_to);
@@ -211,7 +221,8 @@ impl<'a> Leaving<'a> {
                 Operation::Admin => act.operands.iter().any(|one| one.kind == Kind::Path && one.role == Role::Write),
                 Operation::Send | Operation::Transfer | Operation::Read | Operation::Unknown => false,
             };
-            let is_local = names_local && leaving.parties.is_empty();
+            // A request to this machine changes nothing elsewhere.
+            let is_local = names_local && !act.leaves && leaving.parties.is_empty();
             if !stays && !is_local {
                 leaving.effects.push(capability);
             }
@@ -225,8 +236,9 @@ impl<'a> Leaving<'a> {
             };
             // Making something outside is an effect outside; removing it again is not.
             let is_own = operand.role != Role::Write && area.made(operand);
-            if is_changed && !area.holds(operand) && !is_own {
-                leaving.paths.push(operand);
+            let outside = area.outside(operand).filter(|_| is_changed && !is_own);
+            if let Some(path) = outside {
+                leaving.paths.push(path);
             } else if removes && operand.role == Role::Remove && !area.made(operand) && !is_scratch(&operand.value) {
                 leaving.removed.push(operand);
             }
@@ -234,7 +246,7 @@ impl<'a> Leaving<'a> {
         let changes_paths = act.operands.iter().any(|one| matches!(one.role, Role::Write | Role::Remove)) || removes;
         leaving.is_unread = act.open.iter().any(|open| {
             open.cause == Cause::Text
-                && (open.kinds.has(Kind::Command) && open.kinds.has(Kind::Path)
+                && (open.kinds.has(Kind::Command) && (open.kinds.has(Kind::Path) || open.found.contains(['$', '`']))
                     || changes_paths && open.kinds.has(Kind::Path)
                     || !leaving.effects.is_empty() && open.kinds.has(Kind::Host))
         });
@@ -265,7 +277,9 @@ fn is_scratch(path: &str) -> bool {
 
 /// Returns whether a path is a program of the system or of a toolchain.
 fn is_program(path: &str) -> bool {
-    PROGRAMS.iter().any(|folder| is_below(path, folder)) || TOOLCHAINS.iter().any(|part| path.contains(part))
+    let is_of_home = ["/home/", "/Users/", "/root/", "/opt/", "~/"].iter().any(|root| path.starts_with(root));
+    PROGRAMS.iter().any(|folder| is_below(path, folder))
+        || is_of_home && TOOLCHAINS.iter().any(|part| path.contains(part))
 }
 
 /// Returns whether an address or host is this machine.
@@ -279,6 +293,8 @@ fn is_local(address: &str) -> bool {
         || host.parse().is_ok_and(is_loopback)
 }
 
+/// The action of a command that changes the folder.
+const CHANGES_FOLDER: &str = "change_directory";
 /// Things that are on this machine.
 const LOCAL: &[Resource] = &[
     Resource::File,

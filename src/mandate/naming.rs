@@ -50,6 +50,8 @@ fn names(act: &Act) -> Vec<&str> {
 const GENERIC: &[&str] = &[
     "git",
     "gh",
+    "issue",
+    "comment",
     "glab",
     "hub",
     "create",

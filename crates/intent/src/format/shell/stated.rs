@@ -85,14 +85,7 @@ impl Shell<'_, '_> {
             // Temporary files are not kept anyway.
             least = None;
         }
-        let leaves = self.is_remote || lexed.program.leaves || row.leaves;
         for act in &mut acts {
-            // What is fetched comes here, and settings of the program are kept here.
-            let stays = matches!(act.verb.as_str(), "download" | "clone" | "fetch")
-                || matches!(act.resource, Resource::Config | Resource::Credential | Resource::File);
-            if leaves && act.operation != Operation::Read && (self.is_remote || !stays) {
-                act.signs.add(Sign::Leaves);
-            }
             if let Some(least) = least {
                 act.risk = act.risk.max(Some(least));
                 act.signs = act.signs.with(signs);
@@ -108,6 +101,19 @@ impl Shell<'_, '_> {
 
     /// Adds what only the command as a whole shows: a control that is taken down, everything listed that is removed.
     pub(super) fn settle_acts(&mut self, lexed: &Lexed<'_>, before: usize) {
+        let is_remote = self.is_remote;
+        if is_remote || lexed.program.leaves || lexed.row.leaves {
+            // What is fetched comes here, settings of the program are kept here, and a trial changes nothing.
+            let stays = |act: &Act| {
+                matches!(act.verb.as_str(), "download" | "clone" | "fetch")
+                    || matches!(act.resource, Resource::Config | Resource::Credential | Resource::File)
+                    || act.signs.has(Sign::DryRun)
+            };
+            let fresh = self.reading.acts.iter_mut().skip(before);
+            for act in fresh.filter(|act| act.operation != Operation::Read && (is_remote || !stays(act))) {
+                act.signs.add(Sign::Leaves);
+            }
+        }
         let fresh = self.reading.acts.get(before..).unwrap_or(&[]);
         let changes = fresh.iter().any(|act| act.operation != Operation::Read);
         self.sends |= fresh.iter().any(|act| act.operation == Operation::Send);
