@@ -13,7 +13,7 @@ use super::words::Words;
 use crate::model::facts::{Act, Cause, Facts, Kind, Operand, Role};
 use crate::model::{Capability, Operation, Resource};
 
-/// The folders of a task, and the paths that its granted calls created.
+/// The folders of a task, and the paths that its calls create.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Area {
     folders: Vec<Box<str>>,
@@ -47,7 +47,7 @@ impl Area {
         self.folders.extend_from_slice(&other.folders);
     }
 
-    /// Adds a path that a granted call created.
+    /// Adds a path that a call is about to create.
     pub(crate) fn own(&mut self, path: &str) {
         if self.made.len() < MOST_MADE {
             self.made.insert(path.trim_end_matches('/').into());
@@ -163,7 +163,7 @@ impl Checking<'_> {
         }
         let may_remove = leaving.removed.is_empty() || is_trusted || naming::asks_to_remove(self.words, self.asked);
         for path in leaving.removed.iter().filter(|_| !may_remove) {
-            if !self.words.allow(&path.value, Part::Path) || !self.words.mention(&path.value) {
+            if !self.words.trusts(&path.value) && !self.words.mention(&path.value) {
                 self.note(FaultKind::Removes, "path", &path.value);
             }
         }

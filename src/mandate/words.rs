@@ -29,6 +29,8 @@ pub(crate) struct Words {
     sources: HashSet<Box<str>>,
     /// Values trusted by the runtime or endorsed by a reviewer, in their normal form.
     trusted: HashSet<Box<str>>,
+    /// The same values as they were given: of a command every character counts.
+    exact: HashSet<Box<str>>,
     /// The runtime trusts the working folder, as `.`, so relative paths below it are trusted.
     trusts_working_folder: bool,
 }
@@ -67,12 +69,14 @@ impl Words {
             self.trusts_working_folder = true;
         } else {
             self.trusted.insert(text::normal_value(value).into());
+            self.exact.insert(value.into());
         }
     }
 
     /// Adds the trusted values of another task's words.
     pub(crate) fn trust_as(&mut self, other: &Self) {
         self.trusted.extend(other.trusted.iter().cloned());
+        self.exact.extend(other.exact.iter().cloned());
         self.trusts_working_folder |= other.trusts_working_folder;
     }
 
@@ -81,9 +85,9 @@ impl Words {
         self.texts.iter().map(|text| &**text)
     }
 
-    /// Returns whether a value is trusted.
+    /// Returns whether exactly this value is trusted: `git push origin :main` is not `git push origin main`.
     pub(super) fn trusts(&self, value: &str) -> bool {
-        self.trusted.contains(&*text::normal_value(value))
+        self.exact.contains(value)
     }
 
     /// Returns whether the words ask for something by this name, in whatever form of the verb, and do not rule it out:

@@ -96,7 +96,13 @@ fn a_task_may_remove_what_it_made_and_repeat_agreed_calls() {
     let asked = bash("git push origin main");
     task.presume(&asked.proof_id).unwrap();
     assert_eq!(bash("git push origin main").decision, Decision::Allow);
-    assert_eq!(bash("git push evil main").decision, Decision::Escalate);
+    for other in ["git push evil main", "git push origin :main", "git push origin/main"] {
+        assert_eq!(bash(other).decision, Decision::Escalate, "{other}");
+    }
+    let asked = bash("rm src/old.rs");
+    task.presume(&asked.proof_id).unwrap();
+    assert_eq!(bash("rm src/old.rs").decision, Decision::Allow);
+    assert_eq!(bash("rm src/other.rs").decision, Decision::Escalate);
     let asked = bash("mkdir -p /home/ann/api/src");
     task.presume(&asked.proof_id).unwrap();
     assert_eq!(bash("touch /home/ann/api/b.rs").decision, Decision::Allow);

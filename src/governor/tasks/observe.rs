@@ -74,10 +74,9 @@ impl TaskBook {
         let mut running = task.lock();
         let Some(endorsement) = running.endorsements.remove(&escalated) else { return Ok(()) };
         for value in &endorsement.values {
+            running.words.trust(value);
             if value.starts_with('/') {
                 running.area.add_project(value);
-            } else {
-                running.words.trust(value);
             }
         }
         Ok(())

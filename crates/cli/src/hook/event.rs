@@ -120,7 +120,7 @@ pub enum Ruling {
     Rewrite {
         /// All arguments of the call.
         arguments: Value,
-        /// What was changed, for the user and the model.
+        /// The changes, for the user and the model.
         reason: String,
     },
 }

@@ -133,7 +133,7 @@ pub(crate) struct StoredIntent {
 }
 
 impl StoredIntent {
-    /// What was asked for, on one line: the first command of the request, or its tool and target, or its action.
+    /// The request on one line: the first command of the request, or its tool and target, or its action.
     pub(crate) fn said(&self) -> Option<String> {
         let acts = self.context.get("facts").and_then(|facts| facts.get("acts")).and_then(Value::as_array);
         let acts = || acts.into_iter().flatten();

@@ -53,7 +53,7 @@ struct Questions {
     example: Option<ProofId>,
 }
 
-/// What a group of questions is about: the cause, the command or tool, and the values at fault.
+/// The subject of a group of questions: the cause, the command or tool, and the values at fault.
 type Key = (Cause, String, Vec<String>);
 
 /// Prints the questions and the changes. Returns whether there is a change.

@@ -63,7 +63,7 @@ pub(crate) struct Program {
     pub(crate) input: Input,
     pub(crate) yields_paths: bool,
     pub(crate) is_elsewhere: bool,
-    /// Its effects reach the whole machine, or a service elsewhere.
+    /// The effects reach the whole machine, or a service elsewhere.
     pub(crate) leaves: bool,
     pub(crate) is_root: bool,
     pub(crate) is_listed: bool,

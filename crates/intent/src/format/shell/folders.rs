@@ -38,7 +38,7 @@ pub(super) struct Left {
 
 /// Signs between two commands behind which the second may run although the first failed, or in another shell.
 pub(super) const SEPARATORS: &[char] = &[';', '|', '&', '\n', '(', ')', '{', '}'];
-/// Those behind which the second may run in another shell.
+/// Signs between two commands behind which the second may run in another shell.
 pub(super) const ONLY_PLACES: &[char] = &['|', '&', '(', ')'];
 
 impl Default for Folders {
