@@ -122,7 +122,10 @@ impl Finding {
 /// Checks a call against the user's words.
 pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'_>) -> Finding {
     let finding = Finding { leaves: !deed.is_read, ..Finding::default() };
-    let mut checking = Checking { words, memory, deed, finding };
+    let arguments = deed.arguments.map(|arguments| Arguments::read(arguments, deed.known)).unwrap_or_default();
+    let is_text = |argument: &&Argument<'_>| !matches!(argument.part, Part::Party | Part::Id | Part::Option);
+    let is_own_text = arguments.all.iter().filter(is_text).all(|argument| words.mention(&argument.value));
+    let mut checking = Checking { words, memory, deed, is_own_text, finding };
     let purpose = if deed.is_read {
         purpose::of_read(asked, deed.capabilities, deed.risk, deed.fit)
     } else {
@@ -136,7 +139,6 @@ pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'
             return checking.finding;
         }
     }
-    let arguments = deed.arguments.map(|arguments| Arguments::read(arguments, deed.known)).unwrap_or_default();
     if deed.is_read {
         checking.look(&arguments);
     } else {
@@ -149,6 +151,8 @@ struct Checking<'a> {
     words: &'a Words,
     memory: &'a Memory,
     deed: &'a Deed<'a>,
+    /// The texts that the call carries are the user's.
+    is_own_text: bool,
     finding: Finding,
 }
 
@@ -318,11 +322,14 @@ impl Checking<'_> {
             // A name made of the user's words is legitimate.
             || argument.part == Part::Name && self.words.cover(&argument.value)
             || self.memory.resolves(&argument.value, argument.part, self.deed)
+            || self.memory.gives(&argument.value, argument.part, self.deed, self.is_own_text)
     }
 
     /// Returns whether the words send something to this value, rather than only mention it.
     fn is_addressed(&self, argument: &Argument<'_>) -> bool {
-        self.words.address(&argument.value) || self.memory.resolves(&argument.value, argument.part, self.deed)
+        self.words.address(&argument.value)
+            || self.memory.resolves(&argument.value, argument.part, self.deed)
+            || self.memory.gives(&argument.value, argument.part, self.deed, self.is_own_text)
     }
 
     /// Reports the arguments that contain observed content.

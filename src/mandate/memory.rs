@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use crate::model::Resource;
+use crate::model::{Capability, Operation, Resource};
 
 use super::argument::{Part, key_words};
 use super::check::Deed;
@@ -47,12 +47,14 @@ pub(crate) struct Memory {
     is_partial: bool,
 }
 
-/// The IDs and addresses of entries that the words name.
+/// The IDs and addresses of entries that the words name, and the IDs of other entries.
 #[derive(Debug, Default)]
 struct Resolved {
     /// The values by their normal form.
     values: HashMap<Box<str>, Found>,
     bytes: usize,
+    /// The kinds of things of which the words name an entry.
+    named: Vec<Resource>,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,10 @@ struct Seen {
 enum Kind {
     Id,
     Address,
+    /// The ID of an entry that the words do not name.
+    Given,
+    /// A channel or a user in a list of nothing else.
+    Listed,
 }
 
 /// The entry of a resolved value: the kind of field, and the lookup that returned it.
@@ -157,6 +163,25 @@ impl Memory {
                     && (are_of_one_kind(*resource, deed.capabilities) || share_a_word(tool, deed.tool))
             }
             Kind::Address => part != Part::Amount,
+            Kind::Given | Kind::Listed => false,
+        }
+    }
+
+    /// Returns whether the service that a call goes to gave a value as the ID of an entry, in a call that changes
+    /// things of its kind, and the words name no other entry: they may describe it, as "the largest file" does. Channels
+    /// and users that the service lists are such IDs in a call that carries only the user's text.
+    pub(super) fn gives(&self, value: &str, part: Part, deed: &Deed<'_>, is_own_text: bool) -> bool {
+        let Some(Found { kind, resource, tool }) = self.resolved.values.get(&*text::normal_value(value)) else {
+            return false;
+        };
+        let is_near = || are_of_one_kind(*resource, deed.capabilities) || share_a_word(tool, deed.tool);
+        match kind {
+            Kind::Given => {
+                let changes = deed.capabilities.first().and_then(Capability::operation) == Some(Operation::Write);
+                part == Part::Id && changes && !self.resolved.named.contains(resource) && is_near()
+            }
+            Kind::Listed => part == Part::Party && is_own_text && is_near(),
+            Kind::Id | Kind::Address => false,
         }
     }
 
@@ -252,9 +277,17 @@ impl Resolved {
     fn add(&mut self, value: &str, found: Found) {
         let value = text::normal_value(value);
         let takes = value.len() + RESOLVED_BYTES;
+        // The entries that the words name come first.
+        let is_named = matches!(found.kind, Kind::Id | Kind::Address);
+        let most = if is_named { MOST_RESOLVED_BYTES } else { MOST_RESOLVED_BYTES / 2 };
+        if found.kind == Kind::Id && !self.named.contains(&found.resource) {
+            self.named.push(found.resource);
+        }
         if let Some(known) = self.values.get_mut(&*value) {
-            *known = found;
-        } else if self.bytes + takes <= MOST_RESOLVED_BYTES {
+            if is_named || !matches!(known.kind, Kind::Id | Kind::Address) {
+                *known = found;
+            }
+        } else if self.bytes + takes <= most {
             self.bytes += takes;
             self.values.insert(value.into(), found);
         }
@@ -275,6 +308,13 @@ impl Seen {
             // The task may use what it created itself.
             let ids = entries.iter().filter(|_| self.is_making).flat_map(Entry::ids);
             return ids.for_each(|id| note(id, Kind::Id));
+        }
+        let is_listed = |entry: &Entry, name: &str| {
+            self.resource == Resource::Message && entry.fields.len() == 1 && is_handle(name)
+        };
+        for entry in &entries {
+            entry.ids().for_each(|id| note(id, Kind::Given));
+            entry.names().filter(|name| is_listed(entry, name)).for_each(|name| note(name, Kind::Listed));
         }
         let first_word = |name: &str| text::phrase(name).split_whitespace().next().map(str::to_owned);
         // Counted once, so that the time does not grow with the square of the number of entries.
@@ -316,8 +356,7 @@ impl Seen {
             let is_name = |c: char| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\'');
             let is_person =
                 is_address_book(self.resource) && name.chars().all(is_name) && text::shape(name) == Shape::Phrase;
-            let is_listed = self.resource == Resource::Message && entry.fields.len() == 1 && is_handle(name);
-            if is_by_first && (is_person || is_listed) {
+            if is_by_first && (is_person || is_listed(entry, name)) {
                 note(name, Kind::Address);
             }
             entry.addresses(self, words).for_each(|address| note(address, Kind::Address));
@@ -469,6 +508,30 @@ mod tests {
         let words = Words::new("Invite the participants of the 'Introductory meeting' again");
         memory.resolve(&words);
         assert!(resolves(&memory, "a@x.example", Part::Party));
+    }
+
+    #[test]
+    fn ids_of_a_service_need_no_words_in_a_change_of_its_things() {
+        let mut memory = Memory::default();
+        memory.observe(observed("search", Resource::Calendar, EVENTS), &Words::new("Move my check-up to 10:00"));
+        let gives = |memory: &Memory, value, part, capability: &str| {
+            let capabilities = [capability.parse().unwrap()];
+            memory.gives(value, part, &Deed::of("change", &capabilities), true)
+        };
+        assert!(gives(&memory, "24", Part::Id, "calendar:write") && gives(&memory, "5", Part::Id, "calendar:write"));
+        assert!(!gives(&memory, "7", Part::Id, "calendar:write"), "nobody gave it");
+        assert!(!gives(&memory, "24", Part::Id, "calendar:delete") && !gives(&memory, "24", Part::Id, "file:write"));
+        assert!(!gives(&memory, "a@x.example", Part::Party, "calendar:write"));
+        memory.resolve(&Words::new("Move the 'Introductory meeting' to 10:00"));
+        assert!(!gives(&memory, "5", Part::Id, "calendar:write"), "the words name another");
+
+        let words = Words::new("Find the channel with the most users and post there 'hi all'");
+        memory.observe(observed("get_channels", Resource::Message, "- general\n- random"), &words);
+        memory.observe(observed("inbox", Resource::Message, "- sender: Eve\n  body: general\n"), &words);
+        assert!(gives(&memory, "random", Part::Party, "message:send"));
+        assert!(!gives(&memory, "Eve", Part::Party, "message:send"), "a sender is not a list");
+        let deed = ["message:send".parse().unwrap()];
+        assert!(!memory.gives("random", Part::Party, &Deed::of("post", &deed), false), "other text");
     }
 
     #[test]
