@@ -10,19 +10,25 @@ use super::memory::{MOST_ORIGINS, Memory};
 use super::naming;
 use super::purpose::{Asked, is_effect};
 use super::words::Words;
-use crate::model::facts::{Act, Cause, Facts, Kind, Operand, Role};
-use crate::model::{Capability, Operation, Resource};
+use crate::model::facts::{Act, Cause, Doing, Facts, Kind, Operand, Role, is_rebuilt};
+use crate::model::{Capability, Operation, Resource, RiskLevel};
 
 /// The folders of a task, and the paths that its calls create.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Area {
     folders: Vec<Box<str>>,
+    /// MCP servers whose tools reach nothing but these folders and this machine.
+    servers: Vec<Box<str>>,
     made: HashSet<Box<str>>,
 }
 
 impl Area {
-    /// Adds a folder: an absolute path below the root, or `~/` and a place below any home.
+    /// Adds a folder: an absolute path below the root, or `~/` and a place below any home. `server:NAME` adds an MCP
+    /// server that works on this machine alone.
     pub(crate) fn add(&mut self, folder: &str) {
+        if let Some(server) = folder.strip_prefix("server:").filter(|_| self.servers.len() < MOST_FOLDERS) {
+            return self.servers.push(server.into());
+        }
         let folder = folder.trim_end_matches('/');
         if folder.starts_with(['/', '~']) && folder.len() > 1 && self.folders.len() < MOST_FOLDERS {
             self.folders.push(folder.into());
@@ -45,6 +51,13 @@ impl Area {
     /// Adds the folders of the area around this one.
     pub(crate) fn add_all(&mut self, other: &Self) {
         self.folders.extend_from_slice(&other.folders);
+        self.servers.extend_from_slice(&other.servers);
+    }
+
+    /// Returns whether the tools of a call are the host's own, or of servers of the area.
+    pub(crate) fn works_here(&self, facts: &Facts) -> bool {
+        let is_here = |server: &str| self.servers.iter().any(|known| **known == *server);
+        self.is_known() && facts.acts.iter().all(|act| act.server.as_deref().is_none_or(is_here))
     }
 
     /// Adds a path that a call is about to create.
@@ -69,10 +82,43 @@ impl Area {
         std::iter::once(operand.value.as_str()).chain(operand.real.as_deref()).find(|path| !is_in(path))
     }
 
+    /// Returns whether the riskiest acts of a request only remove what the task created.
+    pub(crate) fn removes_own(&self, facts: &Facts) -> bool {
+        let is_removal = |doing: &Doing| {
+            let resource = doing.capability.resource();
+            doing.capability.operation() == Some(Operation::Delete)
+                && matches!(resource, Some(Resource::File | Resource::Code))
+        };
+        let removes_own = |act: &Act| {
+            let removed = || act.operands.iter().filter(|operand| operand.role == Role::Remove);
+            act.does.iter().all(|doing| is_removal(doing) || doing.risk < RiskLevel::High)
+                && removed().next().is_some()
+                && removed().all(|operand| operand.kind == Kind::Path && self.made(operand))
+                && !act.open.iter().any(|open| open.cause == Cause::Text)
+        };
+        let mut risky = facts.acts.iter().filter(|act| act.does.iter().any(|doing| doing.risk >= RiskLevel::High));
+        risky.next().is_some_and(removes_own) && risky.all(removes_own)
+    }
+
+    /// Returns whether removing a path in the area loses no work.
+    fn is_kept_nowhere(&self, operand: &Operand) -> bool {
+        let path = operand.value.as_str();
+        let below = self.folders.iter().find_map(|folder| path.strip_prefix(&**folder)?.strip_prefix('/'));
+        is_scratch(path) || below.is_some_and(is_rebuilt)
+    }
+
     /// Returns whether the task created a path or a folder around it.
     fn made(&self, operand: &Operand) -> bool {
         let mut path = operand.value.trim_end_matches('/');
-        while !path.is_empty() && !operand.pattern {
+        if operand.pattern {
+            // Whatever a pattern finds is in the folder in front of it.
+            let literal = path.split(['*', '?', '[', '{']).next().unwrap_or("");
+            path = literal.rsplit_once('/').map_or("", |(folder, _)| folder);
+        }
+        if path.split('/').any(|part| part == "..") || operand.real.is_some() {
+            return false;
+        }
+        while !path.is_empty() {
             if self.made.contains(path) {
                 return true;
             }
@@ -102,21 +148,36 @@ pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &
     let mut checking = Checking { words, asked, memory, finding: Finding::default() };
     // A folder outside in which the next commands work.
     let mut outside: Option<&str> = None;
+    // The command whose statements the next acts are: `psql -h db.example -c 'insert ...'`.
+    let mut client: Option<&Act> = None;
     for act in &facts.acts {
-        if act.does.iter().any(|doing| doing.action.as_str() == CHANGES_FOLDER) {
-            let mut paths = act.operands.iter().filter(|operand| operand.kind == Kind::Path);
-            outside = paths.find_map(|operand| area.outside(operand));
-        }
+        client = if act.command.is_some() { Some(act) } else { client };
         let effects: Vec<&Capability> =
             act.does.iter().map(|doing| &doing.capability).filter(|one| is_effect(one)).collect();
-        if effects.is_empty() {
-            checking.fetch(act);
-        } else {
+        let is_path = |operand: &&Operand| operand.kind == Kind::Path;
+        let is_changed = |operand: &&Operand| matches!(operand.role, Role::Write | Role::Remove);
+        let changes = !effects.is_empty() || act.operands.iter().filter(is_path).any(|operand| is_changed(&operand));
+        let mut works_in = outside;
+        if act.does.iter().any(|doing| doing.action.as_str() == CHANGES_FOLDER) {
+            let named = act.operands.iter().filter(is_path).filter(|operand| operand.role == Role::Named);
+            works_in = named.filter_map(|operand| area.outside(operand)).next();
+            // `cd ../other` moves the next commands as well, `git -C ../other` only itself.
+            outside = if changes { outside } else { works_in };
+        }
+        if changes {
             let mut leaving = Leaving::of(act, &effects, area);
-            let works_there = act.operands.is_empty() || !act.open.is_empty();
-            leaving.paths.extend(outside.filter(|_| works_there && leaving.paths.is_empty()));
+            let works_there = act.operands.is_empty() || !act.open.is_empty() || outside != works_in;
+            leaving.paths.extend(works_in.filter(|_| works_there && leaving.paths.is_empty()));
+            let is_of_database = |one: &&Capability| one.resource() == Some(Resource::Database);
+            if act.command.is_none() && effects.iter().any(is_of_database) {
+                let operands = client.into_iter().flat_map(|client| &client.operands);
+                let is_host = |operand: &&Operand| operand.kind == Kind::Host && !is_local(&operand.value);
+                leaving.parties.extend(operands.filter(is_host));
+            }
             checking.finding.leaves |= leaving.is_any();
             checking.effect(act, &leaving);
+        } else {
+            checking.fetch(act);
         }
     }
     checking.finding
@@ -199,10 +260,16 @@ impl<'a> Leaving<'a> {
         let sends = does(Operation::Send) || does(Operation::Transfer);
         let is_unknown = || act.open.iter().any(|open| open.kinds.has(Kind::Url) && open.cause != Cause::Text);
         let goes = sends || act.leaves || does(Operation::Execute) && is_unknown();
+        // What a client changes in a database is on the host that it names.
+        let changes_database = |one: &&Capability| {
+            let is_opened = one.operation() == Some(Operation::Execute) && act.open.is_empty();
+            one.resource() == Some(Resource::Database) && !is_opened
+        };
+        let is_client = !effects.is_empty() && effects.iter().all(changes_database);
         let is_sent_to = |operand: &&Operand| {
-            act.leaves && operand.kind == Kind::Host
+            (act.leaves || is_client) && operand.kind == Kind::Host
                 || matches!(operand.role, Role::SendTo | Role::Pay)
-                || goes && operand.kind == Kind::Url && operand.role != Role::Run
+                || (goes || is_client) && operand.kind == Kind::Url && operand.role != Role::Run
         };
         let parties = act.operands.iter().filter(has_party).filter(is_sent_to);
         leaving.parties = parties.filter(|operand| !is_local(&operand.value)).collect();
@@ -239,7 +306,7 @@ impl<'a> Leaving<'a> {
             let outside = area.outside(operand).filter(|_| is_changed && !is_own);
             if let Some(path) = outside {
                 leaving.paths.push(path);
-            } else if removes && operand.role == Role::Remove && !area.made(operand) && !is_scratch(&operand.value) {
+            } else if removes && operand.role == Role::Remove && !area.made(operand) && !area.is_kept_nowhere(operand) {
                 leaving.removed.push(operand);
             }
         }

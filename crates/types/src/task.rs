@@ -123,7 +123,8 @@ impl TaskRequest {
     }
 
     /// Adds absolute folders that the user works on. Calls of the host's own tools whose effects stay in them serve any
-    /// request; the words decide about effects that leave.
+    /// request; the words decide about effects that leave. `server:files` adds the MCP server "files", whose tools are
+    /// judged like the host's own: it must reach nothing but this machine.
     pub fn work_area<T: Into<String>>(mut self, folders: impl IntoIterator<Item = T>) -> Self {
         self.work_area.extend(folders.into_iter().map(Into::into));
         self

@@ -208,8 +208,7 @@ impl TaskBook {
         let fit = running.fit(&self.intake.parser, catalogue, tool);
         let intent = asked.intent;
         let only_reads = intent.required_capabilities.iter().all(|one| one.operation() == Some(Operation::Read));
-        let own = intent.known.as_deref().filter(|facts| facts.acts.iter().all(|act| act.server.is_none()));
-        if let Some(facts) = own.filter(|_| running.area.is_known()) {
+        if let Some(facts) = intent.known.as_deref().filter(|facts| running.area.works_here(facts)) {
             let Running { words, asked, memory, area, .. } = running;
             return (mandate::check_acts(words, asked, memory, facts, area), only_reads);
         }

@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::{Approvals, Base, Decider, Governor, GuardError, Guarded, Intake};
 use crate::model::{
-    Enforcement, Error, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
+    Enforcement, Error, Facts, Grant, Input, InputEnforcement, Intent, Mandate, OpenedTask, Outcome, TaskId, TaskInfo,
     TaskRequest, ToolCall,
 };
 
@@ -196,6 +196,15 @@ impl Task {
     /// [`Error::Conflict`] for a task that is not open.
     pub fn created<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
         self.governor.inner.tasks.note_created(self.id, paths)
+    }
+
+    /// Returns whether the riskiest parts of a call only remove what the task created.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a task that is not open.
+    pub fn removes_own(&self, facts: &Facts) -> Result<bool, Error> {
+        self.governor.inner.tasks.removes_own(self.id, facts)
     }
 
     /// Notes that the user seems to have agreed to an escalated call, because it ran: the same call, and further files of

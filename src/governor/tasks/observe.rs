@@ -6,7 +6,7 @@ use super::call::Called;
 use super::live::Running;
 use crate::governor::{TaskBook, conflict};
 use crate::mandate::{self, Observed};
-use crate::model::{Error, Input, Operation, ProofId, Resource, TaskId, TaskState, ToolCall};
+use crate::model::{Error, Facts, Input, Operation, ProofId, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{self, Parser, conceal_text};
 
 impl TaskBook {
@@ -93,6 +93,11 @@ impl TaskBook {
             task.chain().for_each(|level| level.lock().area.own(path.as_ref()));
         }
         Ok(())
+    }
+
+    /// Returns whether the riskiest parts of a call only remove what the task created.
+    pub(super) fn removes_own(&self, id: TaskId, facts: &Facts) -> Result<bool, Error> {
+        Ok(self.live_task(id)?.lock().area.removes_own(facts))
     }
 
     /// Forgets the results observed under open tasks, and ends the tasks whose words were erased.

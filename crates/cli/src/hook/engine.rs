@@ -274,8 +274,12 @@ impl Hearing<'_> {
                 // A task that is over refuses the call below.
                 let _ = self.governor().tasks().get(id).and_then(|task| task.created(&fresh));
             }
-            let task = task.map(|task| task.to_string());
-            let request = Enforce { form: DecisionForm::Input(self.asked(call, facts)), task };
+            let mut asked = self.asked(call, facts);
+            let removes_own = |id| self.governor().tasks().get(id).and_then(|task| task.removes_own(facts));
+            if task.is_some_and(|id| removes_own(id).unwrap_or(false)) {
+                asked.context.get_or_insert_default().insert(REMOVES_OWN.to_owned(), true.into());
+            }
+            let request = Enforce { form: DecisionForm::Input(asked), task: task.map(|task| task.to_string()) };
             Access::Everything.make(&self.engine.gateway, request)
         };
         let has_folder = self.event.cwd.as_deref().is_some_and(|folder| Path::new(folder).parent().is_some());
@@ -529,6 +533,8 @@ fn within(text: &str, most: usize) -> &str {
 }
 
 /// Longest part of a call that a ruling quotes, in characters.
+/// The key of a context that says that the riskiest parts of a call only remove what its conversation made.
+const REMOVES_OWN: &str = "removesOwn";
 const LONGEST_CAUSE: usize = 120;
 /// The reviewer that stands for the user whom a host asked.
 pub(crate) const HOST_USER: &str = "host-user";

@@ -63,8 +63,8 @@ pub(crate) struct Program {
     pub(crate) input: Input,
     pub(crate) yields_paths: bool,
     pub(crate) is_elsewhere: bool,
-    /// The effects reach the whole machine, or a service elsewhere.
-    pub(crate) leaves: bool,
+    /// Whether the effects reach the whole machine, or a service elsewhere; of a subcommand, if it differs.
+    pub(crate) leaves: Option<bool>,
     pub(crate) is_root: bool,
     pub(crate) is_listed: bool,
     /// Options end at the first plain word.

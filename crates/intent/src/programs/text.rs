@@ -34,7 +34,7 @@ pub(super) struct Row {
     pub(super) input: Option<String>,
     pub(super) output: Option<String>,
     pub(super) elsewhere: bool,
-    pub(super) leaves: bool,
+    pub(super) leaves: Option<bool>,
     pub(super) root: bool,
     pub(super) lists: bool,
     pub(super) stops: bool,

@@ -7,6 +7,7 @@
 mod act;
 mod currency;
 mod members;
+mod rebuilt;
 mod target;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use serde_json::Value;
 pub use act::{Act, Cause, Doing, Kind, Kinds, MOST_ACTS, MOST_OPEN, MOST_OPERANDS, Open, Operand, Role, host_of};
 pub use currency::is_currency;
 pub use members::{Member, Members, ParsedFacts};
+pub use rebuilt::is_rebuilt;
 pub use target::{Amount, Target, TargetKind, TargetRole, Unread, UnreadKind};
 
 use super::{Capability, Intent};

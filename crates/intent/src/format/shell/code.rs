@@ -200,9 +200,13 @@ impl Shell<'_, '_> {
             let act = Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.7);
             acts.push(act.at_risk(RiskLevel::High));
         }
+        let shown = super::process::shown(code);
+        let code_of_calls = shown.as_ref().map_or(code, |shown| shown.rest.as_str());
+        let lower_of_calls = code_of_calls.to_ascii_lowercase();
+        let has_call = |list: &List| list.iter().any(|call| has_word(&lower_of_calls, call));
         // Text in backticks is a command line.
         let has_ticks = matches!(interpreter, "ruby" | "perl" | "php") && (code.contains('`') || code.contains("%x"));
-        let runs = !only_edits(interpreter, code) && (has_ticks || has(&marks.runs) || calls_code(code));
+        let runs = !only_edits(interpreter, code) && (has_ticks || has_call(&marks.runs) || calls_code(code_of_calls));
         if runs || acts.iter().any(|act| act.risk >= Some(RiskLevel::High)) {
             self.unclear("code", code);
         } else {
@@ -219,12 +223,15 @@ impl Shell<'_, '_> {
         let writes = has(&marks.writes);
         for literal in literals(code).into_iter().take(MOST_LITERALS) {
             self.file(&literal);
-            if writes && place::is_system(&literal) {
+            if writes && literal.len() > 1 && place::is_system(&literal) {
                 self.reading.extend(access::written(&literal));
             }
             if runs {
                 self.known_line(&literal, depth);
             }
+        }
+        for line in shown.iter().flat_map(|shown| &shown.lines) {
+            self.line(line, depth + 1);
         }
     }
 

@@ -121,7 +121,7 @@ impl Shell<'_, '_> {
         }
         let before = self.reading.acts.len();
         self.is_elsewhere |= lexed.row.is_elsewhere || lexed.row.is_root;
-        self.is_remote |= lexed.row.is_elsewhere && (lexed.row.leaves || lexed.program.leaves);
+        self.is_remote |= lexed.row.is_elsewhere && lexed.leaves();
         let as_root = std::mem::replace(&mut self.as_root, outer.is_root || lexed.row.is_root);
         self.effects(name, &lexed, arguments, depth);
         self.notes(name, &lexed, own);
@@ -162,7 +162,8 @@ impl Shell<'_, '_> {
                 if is_one && rest.words.len() == 1 {
                     self.unclear("code", &text);
                 }
-                self.carried_line(&text, depth);
+                let alias = key.and_then(|key| super::take::alias_of(lexed, &key.text, &text));
+                self.carried_line(alias.as_deref().unwrap_or(&text), depth);
                 None
             }
             (_, Some(place)) => {

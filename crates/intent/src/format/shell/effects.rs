@@ -1,7 +1,7 @@
 //! The effects of a command by its program's row: the only interpreter of rows.
 
-use rulekeep_types::facts::{Cause, Kind, Kinds, Role};
-use rulekeep_types::{Operation, Resource, RiskLevel};
+use rulekeep_types::facts::{Cause, Doing, Kind, Kinds, Role, is_rebuilt};
+use rulekeep_types::{Action, Capability, Operation, Resource, RiskLevel};
 
 use crate::format::place;
 use crate::programs::{Does, Input, Runs, Takes, Times};
@@ -116,6 +116,10 @@ impl<'l> Shell<'l, '_> {
         if is_configured && place::is_open_to_all(&folder.text) {
             self.unclear("folder", &folder.text);
         }
+        if let (Ok(action), Some(step)) = ("change_directory".parse::<Action>(), self.reading.current_step()) {
+            step.does.push(Doing::new(action, Capability::new(Resource::System, Operation::Read), RiskLevel::Low));
+        }
+        self.path(folder, Role::Named, false);
         self.go_on_in(Some(folder));
     }
 
@@ -134,6 +138,12 @@ impl<'l> Shell<'l, '_> {
                 }
                 continue;
             };
+            if let (Takes::Path { role: Role::Read, .. }, Some(Role::Remove), Some(name)) =
+                (takes, manner.becomes, found_name(lexed))
+            {
+                self.take(lexed, &below(word, name), takes, manner, depth);
+                continue;
+            }
             if let Takes::Path { role, .. } = takes {
                 match role {
                     Role::Read | Role::Remove if manner.becomes.is_none() => reads.push(word),
@@ -273,10 +283,14 @@ impl<'l> Shell<'l, '_> {
         if depth > super::DEEPEST {
             return self.unclear("command", &lexed.program.name);
         }
-        let roots = self.roots.replace(roots_of(lexed));
+        let found = found_name(lexed);
+        let within = |root: Word| if let Some(name) = found { below(&root, name) } else { root };
+        let roots = self.roots.replace(roots_of(lexed).into_iter().map(within).collect());
         let before = self.reading.acts.len();
         self.command(inner, depth + 1);
-        self.takes_all_listed(before);
+        if found.is_none() {
+            self.takes_all_listed(before);
+        }
         self.roots = roots;
     }
 
@@ -370,12 +384,33 @@ impl<'l> Shell<'l, '_> {
 }
 
 impl Lexed<'_> {
+    /// Whether the effects reach the whole machine, or a service elsewhere.
+    pub(super) fn leaves(&self) -> bool {
+        self.row.leaves.or(self.program.leaves).unwrap_or(false)
+    }
+
     /// The values of options and the operands, each also without its key.
     pub(super) fn values(&self) -> impl Iterator<Item = &str> {
         let given = self.options.iter().filter_map(|given| given.value.as_ref());
         let words = given.chain(&self.operands).chain(&self.left).map(|word| word.text.as_str());
         words.flat_map(|text| [text].into_iter().chain(text.split_once('=').map(|(_, value)| value)))
     }
+}
+
+/// The only name of what `find` looks for, if tools make that anew: `find . -name __pycache__`.
+pub(super) fn found_name<'w>(lexed: &'w Lexed<'_>) -> Option<&'w str> {
+    let is_name = |key: &str| matches!(key, "-name" | "-iname" | "-path");
+    let may_be_others = lexed.options.iter().any(|given| matches!(given.key, "-o" | "-or" | "!" | "-not" | ","));
+    let mut names = lexed.options.iter().filter(|given| is_name(given.key));
+    let (first, second) = (names.next()?, names.next());
+    let name = first.value.as_ref().filter(|word| !word.dynamic && second.is_none() && !may_be_others)?;
+    let is_one = lexed.program.name.as_ref() == "find" && is_rebuilt(&name.text);
+    is_one.then_some(name.text.as_str())
+}
+
+/// A name anywhere below a folder.
+fn below(folder: &Word, name: &str) -> Word {
+    Word { text: format!("{}/**/{name}", folder.text.trim_end_matches('/')), wild: true, ..folder.clone() }
 }
 
 /// The operands that are paths.

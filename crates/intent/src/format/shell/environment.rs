@@ -135,9 +135,12 @@ fn is_of_folder(path: &str) -> bool {
 /// others may write to.
 fn only_adds_to_path(value: &str) -> bool {
     let is_old = |part: &str| matches!(part, "$PATH" | "${PATH}");
+    // Behind the old folders no new one hides a program of theirs.
+    let is_behind = value.split(':').next().is_some_and(is_old);
     value.split(':').any(is_old)
         && value.split(':').all(|part| {
             is_old(part)
+                || is_behind && is_of_folder(part)
                 || part.starts_with(['/', '~']) && !part.contains('$') && !place::is_open_to_all(part)
                 || part.starts_with("$HOME/")
         })

@@ -25,6 +25,9 @@ impl Shell<'_, '_> {
         {
             self.called.insert(name.to_owned());
             for line in &lines {
+                let is_set = |at: usize| at <= self.at;
+                let known = self.known.iter().filter(|(_, (_, at))| is_set(*at));
+                self.inherited = known.map(|(name, (value, _))| (name.clone(), value.clone())).collect();
                 self.line(line, depth + 1);
             }
             return true;

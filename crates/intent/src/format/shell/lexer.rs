@@ -12,7 +12,7 @@ mod redirect;
 mod substitution;
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use changing::Changing;
 
@@ -32,6 +32,10 @@ pub(super) struct Script {
     pub set: Vec<String>,
     /// The values of variables of which only running the line shows which one holds.
     pub unsure: Vec<String>,
+    /// The variables of which the line shows the value, each with the place behind which it is set.
+    pub known: HashMap<String, (String, usize)>,
+    /// The variables that hold what a command prints.
+    pub printed: HashSet<String>,
     /// The values that each loop gives its variable.
     pub loops: HashMap<String, Vec<Word>>,
     /// Words in a loop's head or a test: not part of a command, but they may name secrets.
@@ -75,13 +79,25 @@ pub(super) enum Feed {
 
 /// Splits a line.
 pub(super) fn split(line: &str) -> Script {
+    split_with(line, HashMap::new())
+}
+
+/// Splits a line that runs where these variables are set.
+pub(super) fn split_with(line: &str, known: HashMap<String, String>) -> Script {
+    let variables = known.into_iter().map(|(name, value)| (name, Variable::Known(value))).collect();
     let mut changing = Changing::of(line);
     let set = std::mem::take(&mut changing.set);
-    let mut lexer = Lexer { text: line, end: line.len(), budget: EXPANSION + line.len(), changing, ..Lexer::default() };
+    let budget = EXPANSION + line.len();
+    let mut lexer = Lexer { text: line, end: line.len(), budget, changing, variables, ..Lexer::default() };
     lexer.list(End::Text, 0, false);
     lexer.bodies_at_end();
     let mut script = lexer.script;
     script.set = set;
+    for (name, value) in lexer.variables {
+        if let (Variable::Known(value), Some(at)) = (value, lexer.set_at.get(&name)) {
+            script.known.insert(name, (value, *at));
+        }
+    }
     for command in &mut script.commands {
         for text in &mut command.texts {
             if let Some(body) = text.body.and_then(|place| lexer.bodies.get(place)) {
@@ -100,6 +116,8 @@ struct Lexer<'t> {
     end: usize,
     script: Script,
     variables: HashMap<String, Variable>,
+    /// The place behind which each variable is first set.
+    set_at: HashMap<String, usize>,
     changing: Changing,
     /// Here-documents whose body has not been reached.
     pending: Vec<heredoc::Pending>,
@@ -262,6 +280,9 @@ impl Lexer<'_> {
         if !dynamic && self.changing.has(name) {
             self.script.unsure.push(value.to_owned());
         }
+        if dynamic && (super::take::holds_output(value) || super::take::names_one_of(value, &self.script.printed)) {
+            self.script.printed.insert(name.to_owned());
+        }
         let value = if dynamic || value.len() > LONGEST_VALUE || self.changing.has(name) {
             Variable::Unclear
         } else {
@@ -272,6 +293,7 @@ impl Lexer<'_> {
             Some(known) if *known != value => Variable::Unclear,
             _ => value,
         };
+        self.set_at.entry(name.to_owned()).or_insert(self.at);
         self.variables.insert(name.to_owned(), value);
     }
 

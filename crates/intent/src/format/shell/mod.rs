@@ -25,6 +25,7 @@ mod lexer;
 mod operand;
 mod options;
 mod output;
+mod process;
 mod request;
 mod secret;
 mod sed;
@@ -141,6 +142,14 @@ struct Shell<'l, 'r> {
     roots: Option<Vec<Word>>,
     /// The values that each loop gives its variable.
     loops: HashMap<String, Vec<Word>>,
+    /// The variables of which the request's line shows the value, each with the place behind which it is set.
+    known: HashMap<String, (String, usize)>,
+    /// The place of the command of that line that is read.
+    at: usize,
+    /// The variables that are set where the function runs that is read next.
+    inherited: HashMap<String, String>,
+    /// The variables that hold what a command prints.
+    printed: HashSet<String>,
 }
 
 /// The words of a command, as the shell made them and as texts.
@@ -202,11 +211,16 @@ impl<'l, 'r> Shell<'l, 'r> {
             is_remote: false,
             roots: None,
             loops: HashMap::new(),
+            known: HashMap::new(),
+            at: 0,
+            inherited: HashMap::new(),
+            printed: HashSet::new(),
         }
     }
 
     /// Reads a line at this depth of nested commands.
     fn line(&mut self, line: &str, depth: usize) {
+        let inherited = std::mem::take(&mut self.inherited);
         if depth > DEEPEST || self.budget < line.len() {
             self.unclear("nested_command", line);
             return;
@@ -214,7 +228,10 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.budget -= line.len();
         #[cfg(test)]
         tests::count(1);
-        let script = lexer::split(line);
+        let script = lexer::split_with(line, inherited);
+        if depth == 0 {
+            self.known.clone_from(&script.known);
+        }
         if script.unclear {
             self.unclear("command", line);
         }
@@ -228,6 +245,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         if let Some(name) = script.set.iter().chain(loops).find(|name| is_hostile_variable(&format!("{name}=$x"))) {
             self.unclear("environment", name);
         }
+        self.printed.extend(script.printed.iter().cloned());
         for (name, values) in &script.loops {
             self.loops.entry(name.clone()).or_default().extend(values.iter().cloned());
         }
@@ -251,6 +269,9 @@ impl<'l, 'r> Shell<'l, 'r> {
         for place in order {
             let Some(command) = script.commands.get(place) else { continue };
             let at = command.at;
+            if depth == 0 {
+                self.at = at;
+            }
             if let Some(left) = &self.left {
                 let ends = if left.exists { ONLY_PLACES } else { SEPARATORS };
                 let mut between = line.get(from..at).unwrap_or("|").replace("&&", "");

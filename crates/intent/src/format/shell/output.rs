@@ -79,8 +79,21 @@ fn of_command(command: &Command, input: Option<&str>) -> Option<String> {
             Some(input?.trim_end_matches('\n').lines().map(|line| line.chars().rev().collect::<String>()).collect())
         }
         "tr" => translated(arguments, input?),
+        "mktemp" => fresh_file(arguments),
         _ => None,
     }
+}
+
+/// A name that stands for the file or folder that `mktemp` makes in the folder for temporary files.
+fn fresh_file(arguments: &[&str]) -> Option<String> {
+    let is_calm = |word: &&str| matches!(*word, "-d" | "-q" | "-u" | "-dq" | "-t" | "--directory" | "--quiet");
+    let template = arguments.iter().find(|word| !is_calm(word));
+    let is_there = |name: &str| {
+        !name.starts_with('-') && !name.split('/').any(|part| part == "..") && {
+            name.starts_with("/tmp/") || !name.contains('/') && arguments.contains(&"-t")
+        }
+    };
+    template.is_none_or(|name| is_there(name)).then(|| "/tmp/tmp.fresh".to_owned())
 }
 
 fn echo(arguments: &[&str]) -> String {

@@ -303,6 +303,8 @@ fn a_function_is_read_where_it_is_called() {
         ("f() { true&&shift; cat \"$1\"; }; f a /etc/shadow", High),
         ("f() { cat \"$2\"; }; f $EMPTY a /etc/shadow", High),
         ("cleanup() { rm -rf /srv; }; trap cleanup EXIT", High),
+        ("d=/tmp/x; f() { rm -rf \"$d\"; }; f", Medium),
+        ("f() { rm -rf \"$d\"/*; }; f; d=/tmp/x", High),
         ("X=a; f() { cat \"$X\"; }; X=/etc/shadow; f", High),
     ] {
         assert_eq!(level(line, &lexicon), expected, "{line}");

@@ -1,5 +1,6 @@
 //! The acts that a row states for a command, and what only the command as a whole shows.
 
+use rulekeep_types::facts::is_rebuilt;
 use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use crate::format::place;
@@ -8,6 +9,7 @@ use crate::programs::{Does, Language, Rule, Takes};
 use crate::reading::Act;
 use crate::sign::{Sign, Signs};
 
+use super::effects::found_name;
 use super::options::Lexed;
 use super::word::Word;
 use super::{Shell, verbs};
@@ -80,10 +82,18 @@ impl Shell<'_, '_> {
             }
         }
         let is_named = |word: &Word| !word.dynamic || !self.sets_variables && word.text.starts_with('$');
-        let is_scratch = |word: &Word| is_named(word) && !word.wild && place::is_scratch(&word.text);
-        if !lexed.operands.is_empty() && lexed.operands.iter().all(is_scratch) && acts.iter().all(removes_files) {
-            // Temporary files are not kept anyway.
+        let is_kept_nowhere = |word: &Word| {
+            is_named(word) && !word.wild && place::is_scratch(&word.text) || !word.dynamic && is_rebuilt(&word.text)
+        };
+        let is_none_kept = !lexed.operands.is_empty() && lexed.operands.iter().all(is_kept_nowhere);
+        let is_none_kept = is_none_kept || found_name(lexed).is_some();
+        if is_none_kept && acts.iter().all(removes_files) {
+            // Temporary files are not kept anyway, and tools make the others anew.
             least = None;
+            for act in acts.iter_mut().filter(|act| act.signs.has(Sign::Bulk)) {
+                act.risk = act.risk.min(Some(RiskLevel::Medium));
+                act.signs = act.signs.without(Sign::Bulk);
+            }
         }
         for act in &mut acts {
             if let Some(least) = least {
@@ -102,7 +112,7 @@ impl Shell<'_, '_> {
     /// Adds what only the command as a whole shows: a control that is taken down, everything listed that is removed.
     pub(super) fn settle_acts(&mut self, lexed: &Lexed<'_>, before: usize) {
         let is_remote = self.is_remote;
-        if is_remote || lexed.program.leaves || lexed.row.leaves {
+        if is_remote || lexed.leaves() {
             // What is fetched comes here, settings of the program are kept here, and a trial changes nothing.
             let stays = |act: &Act| {
                 matches!(act.verb.as_str(), "download" | "clone" | "fetch")

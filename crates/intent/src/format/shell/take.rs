@@ -1,5 +1,7 @@
 //! The words of a command whose meaning its row tells: paths, addresses, code, secrets, settings.
 
+use std::collections::HashSet;
+
 use rulekeep_types::facts::{Cause, Kind, Kinds, Operand, Role};
 use rulekeep_types::{Operation, Resource, RiskLevel, TargetKind};
 
@@ -197,6 +199,9 @@ impl<'l> Shell<'l, '_> {
         if let Some(takes) = means.takes
             && !value.text.is_empty()
         {
+            if let Some(line) = alias_of(lexed, key.trim(), &value.text) {
+                return self.line(&line, depth + 1);
+            }
             if takes == Takes::RunText && !lines().usual_viewers.has(&value.text) {
                 self.unclear("setting", &word.text);
             }
@@ -367,7 +372,7 @@ impl<'l> Shell<'l, '_> {
             self.host(&Word { text: host.trim().to_owned(), ..word.clone() }, Role::SendTo);
         }
         self.printed(word);
-        if holds_output(word) {
+        if word.dynamic && holds_output(text) {
             self.sends_output(text);
         }
     }
@@ -382,7 +387,14 @@ impl<'l> Shell<'l, '_> {
     /// Reads the name of files that are searched for outside the folder: those of secrets are asked about.
     fn seeks(&mut self, lexed: &Lexed<'_>, word: &Word) {
         let is_outside = lexed.operands.iter().any(|root| root.text.starts_with(['/', '~', '$']));
-        if is_outside && place::is_secret(word.text.trim_start_matches('*').trim_start_matches('/')) {
+        let values = self.looped(word);
+        let names = values.iter().map(|value| value.text.as_str()).chain([word.text.as_str()]);
+        // `*.pem` finds files of that ending.
+        let is_secret = |name: &str| {
+            let name = name.trim_start_matches('*').trim_start_matches('/');
+            place::is_secret(name) || name.starts_with('.') && place::is_secret(&format!("x{name}"))
+        };
+        if is_outside && names.into_iter().any(is_secret) {
             let act = Act::new("find", "secret_files", Resource::Credential, Operation::Read, 0.7);
             self.reading.push(act.at_risk(RiskLevel::High).named_by(&word.text));
         }
@@ -444,12 +456,25 @@ pub(super) fn is_remote_code(word: &str) -> bool {
 }
 
 /// Returns whether a word holds what another command prints, not only the value of a variable.
-fn holds_output(word: &Word) -> bool {
-    word.dynamic
-        && word.text.match_indices('$').any(|(at, _)| {
-            let next = word.text.get(at + 1..).and_then(|rest| rest.chars().next());
-            next.is_none_or(|next| !next.is_ascii_alphanumeric() && !matches!(next, '_' | '{'))
-        })
+/// The command for which a setting gives another name: `alias.p=push`.
+pub(super) fn alias_of(lexed: &Lexed<'_>, key: &str, value: &str) -> Option<String> {
+    let is_alias = key.to_ascii_lowercase().starts_with("alias.") && !value.starts_with('!');
+    is_alias.then(|| format!("{} {value}", lexed.program.name))
+}
+
+/// Returns whether a part of a word that is known only at run time is what a command prints.
+pub(super) fn holds_output(text: &str) -> bool {
+    text.match_indices('$').any(|(at, _)| {
+        let next = text.get(at + 1..).and_then(|rest| rest.chars().next());
+        next.is_none_or(|next| !next.is_ascii_alphanumeric() && !matches!(next, '_' | '{'))
+    })
+}
+
+/// Returns whether a word contains one of these variables.
+pub(super) fn names_one_of(text: &str, variables: &HashSet<String>) -> bool {
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    let names = text.split('$').skip(1).map(|rest| rest.split(is_end).next().unwrap_or(rest));
+    !variables.is_empty() && names.into_iter().any(|name| variables.contains(name))
 }
 
 pub(super) fn names_secret_variable(word: &str) -> bool {

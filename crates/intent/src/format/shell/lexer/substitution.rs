@@ -1,5 +1,7 @@
 //! Substitutions by `$` and backquotes: commands, variables, arithmetic.
 
+use std::collections::HashMap;
+
 use super::{DEEPEST, Lexer, Variable};
 use crate::format::shell::word::{Draft, Word, unescaped};
 
@@ -253,6 +255,7 @@ impl Lexer<'_> {
             end: text.len(),
             script: std::mem::take(&mut self.script),
             variables: std::mem::take(&mut self.variables),
+            set_at: HashMap::new(),
             changing: std::mem::take(&mut self.changing),
             pending: Vec::new(),
             bodies: std::mem::take(&mut self.bodies),
@@ -262,6 +265,9 @@ impl Lexer<'_> {
         lexer.bodies_at_end();
         self.script = lexer.script;
         self.variables = lexer.variables;
+        for name in lexer.set_at.into_keys() {
+            self.set_at.entry(name).or_insert(begin);
+        }
         self.changing = lexer.changing;
         self.bodies = lexer.bodies;
         self.budget = lexer.budget;
