@@ -157,7 +157,7 @@ const FACTS: &[[&str; 3]] = &[
     [
         "acts",
         "list of objects",
-        "What the request does, as `{does, operands?, open?, amounts?, commands?, command?, tool?, server?}`; at most 32 acts with 256 operands and 32 open parts. An act with `open` parts may act on more than its operands.",
+        "What the request does, as `{does, operands?, open?, amounts?, commands?, command?, tool?, server?}`; at most 64 acts with 256 operands and 32 open parts. An act with `open` parts may act on more than its operands.",
     ],
     ["base", "string", "The folder that relative paths start from, where `cwd` states it."],
     ["home", "string", "The folder that `~` stands for, where `home` states it."],

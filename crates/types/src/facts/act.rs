@@ -10,7 +10,7 @@ use super::target::Amount;
 use crate::{Action, Capability, RiskLevel, closed_words};
 
 /// Maximum number of acts of a request.
-pub const MOST_ACTS: usize = 32;
+pub const MOST_ACTS: usize = 64;
 /// Maximum number of operands of a request.
 pub const MOST_OPERANDS: usize = 256;
 /// Maximum number of open parts of a request.

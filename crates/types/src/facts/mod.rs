@@ -32,7 +32,7 @@ crate::parts::outward! {
     #[serde(default, deny_unknown_fields)]
     // The fields here and below stand in the order of the JSON, which is that of their names.
     pub struct Facts from FactsParts {
-        /// The acts of the request, in its order; at most 32 with 256 operands and 32 open parts together.
+        /// The acts of the request, in its order; at most 64 with 256 operands and 32 open parts together.
         pub acts: Vec<Act>,
         /// The folder that relative paths start from, if it is known.
         #[serde(skip_serializing_if = "Option::is_none")]
