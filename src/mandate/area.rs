@@ -20,6 +20,8 @@ pub(crate) struct Area {
     /// MCP servers whose tools reach nothing but these folders and this machine.
     servers: Vec<Box<str>>,
     made: HashSet<Box<str>>,
+    /// Those of them that were downloaded.
+    fetched: HashSet<Box<str>>,
 }
 
 impl Area {
@@ -60,10 +62,16 @@ impl Area {
         self.is_known() && facts.acts.iter().all(|act| act.server.as_deref().is_none_or(is_here))
     }
 
-    /// Adds a path that a call is about to create.
-    pub(crate) fn own(&mut self, path: &str) {
+    /// Adds a path that a call is about to create, of its own text or from elsewhere.
+    pub(crate) fn own(&mut self, path: &str, is_own_text: bool) {
+        let path = path.trim_end_matches('/');
         if self.made.len() < MOST_MADE {
-            self.made.insert(path.trim_end_matches('/').into());
+            self.made.insert(path.into());
+            if is_own_text {
+                self.fetched.remove(path);
+            } else {
+                self.fetched.insert(path.into());
+            }
         }
     }
 
@@ -82,22 +90,29 @@ impl Area {
         std::iter::once(operand.value.as_str()).chain(operand.real.as_deref()).find(|path| !is_in(path))
     }
 
-    /// Returns whether the riskiest acts of a request only remove what the task created.
-    pub(crate) fn removes_own(&self, facts: &Facts) -> bool {
+    /// Returns whether the riskiest acts of a request only remove or run what the task created.
+    pub(crate) fn is_own_work(&self, facts: &Facts) -> bool {
         let is_removal = |doing: &Doing| {
             let resource = doing.capability.resource();
             doing.capability.operation() == Some(Operation::Delete)
                 && matches!(resource, Some(Resource::File | Resource::Code))
         };
-        let removes_own = |act: &Act| {
-            let removed = || act.operands.iter().filter(|operand| operand.role == Role::Remove);
-            act.does.iter().all(|doing| is_removal(doing) || doing.risk < RiskLevel::High)
-                && removed().next().is_some()
-                && removed().all(|operand| operand.kind == Kind::Path && self.made(operand))
+        let is_run = |doing: &Doing| doing.capability.operation() == Some(Operation::Execute);
+        let is_own = |act: &Act| {
+            let has = |role| act.operands.iter().any(|operand| operand.role == role);
+            let is_known = |operand: &&Operand| matches!(operand.role, Role::Remove | Role::Run);
+            let is_mine = |one: &Operand| {
+                let is_fetched = || self.fetched.iter().any(|path| is_below(&one.value, path));
+                one.kind == Kind::Path && self.made(one) && !(one.role == Role::Run && is_fetched())
+            };
+            act.does.iter().all(|doing| {
+                let is_own = has(Role::Remove) && is_removal(doing) || has(Role::Run) && is_run(doing);
+                is_own || doing.risk < RiskLevel::High
+            }) && act.operands.iter().filter(is_known).all(is_mine)
                 && !act.open.iter().any(|open| open.cause == Cause::Text)
         };
         let mut risky = facts.acts.iter().filter(|act| act.does.iter().any(|doing| doing.risk >= RiskLevel::High));
-        risky.next().is_some_and(removes_own) && risky.all(removes_own)
+        risky.next().is_some_and(is_own) && risky.all(is_own)
     }
 
     /// Returns whether removing a path in the area loses no work.

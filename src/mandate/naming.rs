@@ -27,8 +27,9 @@ pub(super) fn asks_for(words: &Words, asked: &Asked, act: &Act, effects: &[&Capa
 
 /// Returns whether the words ask to remove something.
 pub(super) fn asks_to_remove(words: &Words, asked: &Asked) -> bool {
-    asked.acts.iter().any(|one| one.operation() == Some(Operation::Delete))
-        || REMOVING.iter().any(|name| words.wants(name))
+    let is_asked = asked.acts.iter().any(|one| one.operation() == Some(Operation::Delete));
+    is_asked && !REMOVING.iter().any(|name| words.tell_of(name))
+        || REMOVING.iter().any(|name| words.wants_in(name, &["", "d", "ed", "ing"]))
 }
 
 /// The words that name an act, with those that mean the same.

@@ -93,7 +93,17 @@ impl Words {
     /// Returns whether the words ask for something by this name, in whatever form of the verb, and do not rule it out:
     /// "push it", "pushing", but not "don't push".
     pub(super) fn wants(&self, name: &str) -> bool {
-        let forms = ["", "s", "ed", "d", "ing", "es"].map(|ending| format!(" {name}{ending} "));
+        self.wants_in(name, &["", "s", "ed", "d", "ing", "es"])
+    }
+
+    /// Returns whether the words tell of something that somebody else does: "the script removes it".
+    pub(super) fn tell_of(&self, name: &str) -> bool {
+        self.spoken.contains(&format!(" {name}s "))
+    }
+
+    /// Returns whether the words ask for something, in these forms of the verb and in that of a noun.
+    pub(super) fn wants_in(&self, name: &str, endings: &[&str]) -> bool {
+        let forms: Vec<String> = endings.iter().map(|ending| format!(" {name}{ending} ")).collect();
         let stem = name.strip_suffix('e').map(|stem| format!(" {stem}ing "));
         let doubled = name.chars().next_back().map(|last| format!(" {name}{last}ing "));
         forms.iter().chain(&stem).chain(&doubled).any(|form| {

@@ -75,6 +75,7 @@ fn what_stays_in_the_work_area_serves_any_request() {
         ("add a login page", bash("$TOOL src"), Decision::Escalate),
         ("add a login page", bash("rm src/old.rs"), Decision::Escalate),
         ("delete the old files", bash("rm src/old.rs"), Decision::Allow),
+        ("the script deletes files, find out why", bash("rm src/old.rs"), Decision::Escalate),
         ("add a login page", bash("rm /tmp/x.txt"), Decision::Allow),
         ("add a login page", bash("mkdir -p /opt/shop"), Decision::Escalate),
         ("add a login page", bash("rm -rf node_modules dist/*"), Decision::Allow),
@@ -134,11 +135,17 @@ fn a_task_may_remove_what_it_made_and_repeat_agreed_calls() {
 fn only_what_a_task_made_is_its_own_to_remove_at_any_risk() {
     let governor = in_memory();
     let task = shop(&governor, "add a login page");
-    task.created(["/home/ann/shop/new", "/srv/made"]).unwrap();
+    task.created(["/home/ann/shop/new", "/srv/made", "/tmp/own.sh"]).unwrap();
+    task.fetched(["/tmp/loaded.sh", "/srv/made/got"]).unwrap();
     for (command, expected) in [
         ("rm -rf new", true),
         ("rm -rf new/* && cargo test", true),
         ("rm -rf /srv/made/x_*", true),
+        ("bash /tmp/own.sh", true),
+        ("bash /tmp/loaded.sh", false),
+        ("bash /tmp/loaded.sh && rm -rf new", false),
+        ("bash /tmp/other.sh", false),
+        ("rm -rf /srv/made/got", true),
         ("rm -rf new src", false),
         ("rm -rf new/../src", false),
         ("rm -rf n*", false),
@@ -149,7 +156,7 @@ fn only_what_a_task_made_is_its_own_to_remove_at_any_risk() {
         let input = json!({ "tool": "Bash", "arguments": { "command": command } }).to_string();
         let context = json!({ "cwd": "/home/ann/shop" }).as_object().unwrap().clone();
         let parsed = governor.parse("desk", Input::new(&input).context(&context)).unwrap();
-        assert_eq!(task.removes_own(&parsed.intent.facts()).unwrap(), expected, "{command}");
+        assert_eq!(task.is_own_work(&parsed.intent.facts()).unwrap(), expected, "{command}");
     }
 }
 

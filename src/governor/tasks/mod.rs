@@ -195,16 +195,26 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn created<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
-        self.governor.inner.tasks.note_created(self.id, paths)
+        self.governor.inner.tasks.note_created(self.id, paths, true)
     }
 
-    /// Returns whether the riskiest parts of a call only remove what the task created.
+    /// Notes paths like [`created`](Self::created) whose content a call of the task downloads: running them is not the
+    /// task's own work.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`] for a task that is not open.
-    pub fn removes_own(&self, facts: &Facts) -> Result<bool, Error> {
-        self.governor.inner.tasks.removes_own(self.id, facts)
+    pub fn fetched<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
+        self.governor.inner.tasks.note_created(self.id, paths, false)
+    }
+
+    /// Returns whether the riskiest parts of a call only remove or run what the task created.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a task that is not open.
+    pub fn is_own_work(&self, facts: &Facts) -> Result<bool, Error> {
+        self.governor.inner.tasks.is_own_work(self.id, facts)
     }
 
     /// Notes that the user seems to have agreed to an escalated call, because it ran: the same call, and further files of

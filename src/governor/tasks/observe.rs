@@ -87,17 +87,18 @@ impl TaskBook {
         &self,
         id: TaskId,
         paths: impl IntoIterator<Item = T>,
+        is_own_text: bool,
     ) -> Result<(), Error> {
         let task = self.live_task(id)?;
         for path in paths {
-            task.chain().for_each(|level| level.lock().area.own(path.as_ref()));
+            task.chain().for_each(|level| level.lock().area.own(path.as_ref(), is_own_text));
         }
         Ok(())
     }
 
-    /// Returns whether the riskiest parts of a call only remove what the task created.
-    pub(super) fn removes_own(&self, id: TaskId, facts: &Facts) -> Result<bool, Error> {
-        Ok(self.live_task(id)?.lock().area.removes_own(facts))
+    /// Returns whether the riskiest parts of a call only remove or run what the task created.
+    pub(super) fn is_own_work(&self, id: TaskId, facts: &Facts) -> Result<bool, Error> {
+        Ok(self.live_task(id)?.lock().area.is_own_work(facts))
     }
 
     /// Forgets the results observed under open tasks, and ends the tasks whose words were erased.

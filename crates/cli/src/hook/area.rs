@@ -17,14 +17,37 @@ pub(super) fn of(host: Host, folder: &Path) -> Vec<String> {
     own.chain(notes_of(host).iter().copied()).map(str::to_owned).collect()
 }
 
-/// The paths that the effects of a call write and that do not exist yet.
+/// Returns whether a call reads from an address, or a file outside its folder, so that what it writes may be somebody
+/// else's.
+pub(super) fn brings_in(facts: &Facts) -> bool {
+    let base = facts.base.as_deref().map(Path::new);
+    let is_foreign = |operand: &rulekeep::intent::Operand| match operand.kind {
+        Kind::Url | Kind::Host => operand.role != Role::Named,
+        Kind::Path => {
+            operand.role == Role::Read && base.is_none_or(|base| !Path::new(&operand.value).starts_with(base))
+        }
+        _ => false,
+    };
+    facts.acts.iter().flat_map(|act| &act.operands).any(is_foreign)
+}
+
+/// The paths that the effects of a call write and that do not exist yet, with the missing folders around them.
 pub(super) fn fresh(facts: &Facts) -> Vec<String> {
     let operands = facts.acts.iter().flat_map(|act| &act.operands);
     let is_written = |operand: &&rulekeep::intent::Operand| {
         operand.kind == Kind::Path && operand.role == Role::Write && !operand.pattern && operand.value.starts_with('/')
     };
     let is_new = |path: &&str| std::fs::symlink_metadata(path).is_err();
-    operands.filter(is_written).map(|operand| operand.value.as_str()).filter(is_new).map(str::to_owned).collect()
+    let written = operands.filter(is_written).map(|operand| operand.value.as_str()).filter(is_new);
+    let base = facts.base.as_deref().map(Path::new);
+    let is_there = base.is_some_and(Path::exists);
+    // A folder in which the conversation works is not its own, even if it cannot be seen from here.
+    let is_own = |path: &&Path| {
+        let is_inside = base.is_some_and(|base| path.starts_with(base) && *path != base);
+        is_inside || is_there && base.is_none_or(|base| !base.starts_with(path))
+    };
+    let around = |path| Path::new(path).ancestors().skip(1).take_while(is_own).filter_map(Path::to_str);
+    written.flat_map(|path| std::iter::once(path).chain(around(path).take_while(is_new))).map(str::to_owned).collect()
 }
 
 /// The home of the user whose folder it is.

@@ -270,17 +270,26 @@ impl Hearing<'_> {
     fn enforce(&self, call: &HostCall, facts: &Facts) -> Result<Enforced, Error> {
         let fresh = area::fresh(facts);
         let decide = |task: Option<TaskId>| {
-            if let Some(id) = task.filter(|_| !fresh.is_empty()) {
-                // A task that is over refuses the call below.
-                let _ = self.governor().tasks().get(id).and_then(|task| task.created(&fresh));
-            }
+            let note = |is_own: bool| {
+                if let Some(id) = task.filter(|_| !fresh.is_empty()) {
+                    // A task that is over refuses the call.
+                    let task = self.governor().tasks().get(id);
+                    let _ = task.and_then(|task| if is_own { task.created(&fresh) } else { task.fetched(&fresh) });
+                }
+            };
+            // What a call makes it may remove, and the next ones may run.
+            note(false);
             let mut asked = self.asked(call, facts);
-            let removes_own = |id| self.governor().tasks().get(id).and_then(|task| task.removes_own(facts));
-            if task.is_some_and(|id| removes_own(id).unwrap_or(false)) {
-                asked.context.get_or_insert_default().insert(REMOVES_OWN.to_owned(), true.into());
+            let is_own_work = |id| self.governor().tasks().get(id).and_then(|task| task.is_own_work(facts));
+            if task.is_some_and(|id| is_own_work(id).unwrap_or(false)) {
+                asked.context.get_or_insert_default().insert(OWN_WORK.to_owned(), true.into());
             }
             let request = Enforce { form: DecisionForm::Input(asked), task: task.map(|task| task.to_string()) };
-            Access::Everything.make(&self.engine.gateway, request)
+            let decided = Access::Everything.make(&self.engine.gateway, request);
+            if !area::brings_in(facts) {
+                note(true);
+            }
+            decided
         };
         let has_folder = self.event.cwd.as_deref().is_some_and(|folder| Path::new(folder).parent().is_some());
         if !self.engine.settings.mandates || !has_folder {
@@ -533,8 +542,8 @@ fn within(text: &str, most: usize) -> &str {
 }
 
 /// Longest part of a call that a ruling quotes, in characters.
-/// The key of a context that says that the riskiest parts of a call only remove what its conversation made.
-const REMOVES_OWN: &str = "removesOwn";
+/// The key of a context that says that the riskiest parts of a call only remove or run what its conversation made.
+const OWN_WORK: &str = "ownWork";
 const LONGEST_CAUSE: usize = 120;
 /// The reviewer that stands for the user whom a host asked.
 pub(crate) const HOST_USER: &str = "host-user";

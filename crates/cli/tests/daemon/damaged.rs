@@ -77,7 +77,7 @@ fn reads() -> Intent {
 fn remove() -> Value {
     json!({
         "session_id": "s1", "cwd": "/home/u/shop", "hook_event_name": "BeforeTool", "tool_name": "run_shell_command",
-        "tool_input": { "command": "rm -rf build" }, "transcript_path": "t", "timestamp": "2026-11-25T10:00:00Z",
+        "tool_input": { "command": "rm -rf src" }, "transcript_path": "t", "timestamp": "2026-11-25T10:00:00Z",
     })
 }
 

@@ -128,6 +128,35 @@ const PROMPTS: &[&str] = &[
 ];
 
 #[test]
+fn a_conversation_removes_and_runs_what_it_made_and_no_more() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    goes_on(&setup.hook("claude", &prompt("add a login page")));
+    let asked = |command: String| {
+        let answer = setup.hook("claude", &call("Bash", &json!({ "command": command })));
+        answer.stdout.contains("\"ask\"")
+    };
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let at = |name: &str| format!("{}/{name}", folder.path().display());
+    std::fs::write(at("there.sh"), "").unwrap();
+    for (command, expected) in [
+        (format!("cat > {} <<'E'\nls\nE", at("own.sh")), false),
+        (format!("bash {}", at("own.sh")), false),
+        (format!("bash {}", at("there.sh")), true),
+        (format!("cp /usr/local/x {0} && {0}", at("copied")), true),
+        (at("copied"), true),
+        (format!("curl -so {} https://x.example/a", at("loaded")), false),
+        (format!("bash {}", at("loaded")), true),
+        ("mkdir -p made/deep".to_owned(), false),
+        ("rm -rf made".to_owned(), false),
+        ("rm -rf src".to_owned(), true),
+        ("rm -rf made/../src".to_owned(), true),
+    ] {
+        assert_eq!(asked(command.clone()), expected, "{command}");
+    }
+}
+
+#[test]
 fn everyday_prompts_let_everyday_work_through_and_no_push() {
     let setup = Setup::new();
     let _up = setup.up();
@@ -188,7 +217,7 @@ fn an_agent_that_schedules_a_prompt_does_not_speak_for_the_user() {
 fn a_forged_consent_of_the_hosts_user_gains_no_vote_nor_trust() {
     let setup = Setup::new();
     let _up = setup.up();
-    let removed = json!({ "command": "rm -rf build" });
+    let removed = json!({ "command": "rm -rf src" });
     let asked = setup.hook("claude", &call("Bash", &removed));
     assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
     let score = || setup.ask("agent/get", &json!({ "agentId": "claude" }))["score"].clone();
@@ -225,7 +254,7 @@ fn a_failed_command_costs_an_agent_no_trust() {
 fn a_question_not_agreed_to_is_withdrawn_when_the_user_goes_on() {
     let setup = Setup::new();
     let _up = setup.up();
-    let asked = setup.hook("claude", &call("Bash", &json!({ "command": "rm -rf build" })));
+    let asked = setup.hook("claude", &call("Bash", &json!({ "command": "rm -rf src" })));
     assert!(asked.stdout.contains("\"ask\""), "{asked:?}");
     goes_on(&setup.hook("claude", &prompt("No, keep the folder and explain the build")));
     assert_eq!(setup.ask("escalation/list", &json!({}))["items"][0]["state"], "rejected");
@@ -238,7 +267,7 @@ fn a_host_that_cannot_ask_gets_a_ticket_that_a_retry_redeems() {
     let _up = setup.up();
     let event = json!({
         "session_id": "s1", "cwd": "/home/u/shop", "hook_event_name": "BeforeTool", "tool_name": "run_shell_command",
-        "tool_input": { "command": "rm -rf build" }, "transcript_path": "t", "timestamp": "2026-11-25T10:00:00Z",
+        "tool_input": { "command": "rm -rf src" }, "transcript_path": "t", "timestamp": "2026-11-25T10:00:00Z",
     });
     let refused = setup.hook("gemini", &event);
     refuses(&refused, "escalations approve esc_");
@@ -258,7 +287,7 @@ fn a_ticket_lets_only_the_call_that_was_asked_about_through() {
     let event = |name: &str, cwd: &str| {
         json!({
             "hook_event_name": name, "session_id": "s1", "turn_id": "1", "cwd": cwd, "tool_name": "Bash",
-            "tool_input": { "command": "rm -rf build" }, "tool_use_id": "t1", "tool_response": "",
+            "tool_input": { "command": "rm -rf src" }, "tool_use_id": "t1", "tool_response": "",
         })
     };
     let refused = setup.hook("codex", &event("PreToolUse", "/home/u/shop"));
@@ -381,7 +410,7 @@ fn a_connection_answers_only_what_it_asked_the_user_itself() {
         }
     };
     let (mut asking, mut other) = (connect(), connect());
-    let input = json!({ "tool": "Bash", "arguments": { "command": "rm -rf build" } });
+    let input = json!({ "tool": "Bash", "arguments": { "command": "rm -rf src" } });
     let asked = asking("enforce", json!({ "agentId": "mcp", "input": input }));
     let id = asked["result"]["proofId"].as_str().unwrap().replacen("prf_", "esc_", 1);
     let agree = |reviewer: &str| json!({ "id": id, "reviewer": reviewer });

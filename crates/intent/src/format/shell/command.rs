@@ -221,7 +221,7 @@ impl Shell<'_, '_> {
         self.note_normal(name, None, arguments);
         self.note_secrets(arguments.texts);
         self.variables(None, depth);
-        let is_hidden = !is_plain_name(name) || place::is_open_to_all(whole);
+        let is_hidden = !is_plain_name(name) || place::is_open_to_all(whole) && !self.wrote.contains(whole);
         if super::take::is_remote_code(whole) {
             self.runs_download_of(whole);
         }
