@@ -174,8 +174,8 @@ pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &
         let changes = !effects.is_empty() || act.operands.iter().filter(is_path).any(|operand| is_changed(&operand));
         let mut works_in = outside;
         if act.does.iter().any(|doing| doing.action.as_str() == CHANGES_FOLDER) {
-            let named = act.operands.iter().filter(is_path).filter(|operand| operand.role == Role::Named);
-            works_in = named.filter_map(|operand| area.outside(operand)).next();
+            let mut named = act.operands.iter().filter(is_path).filter(|operand| operand.role == Role::Named);
+            works_in = named.find_map(|operand| area.outside(operand));
             // `cd ../other` moves the next commands as well, `git -C ../other` only itself.
             outside = if changes { outside } else { works_in };
         }
