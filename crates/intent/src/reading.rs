@@ -86,6 +86,11 @@ impl Steps {
         self.0 & Self::of(place).0 != 0
     }
 
+    /// Returns whether the sets have a step in common.
+    pub(crate) const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -462,6 +467,11 @@ impl Reading {
     pub(crate) fn end_step(&mut self, outer: Option<usize>) {
         self.flush();
         self.step = outer;
+    }
+
+    /// The step that is being read, as a set.
+    pub(crate) fn step_set(&self) -> Steps {
+        self.step.map(Steps::of).unwrap_or_default()
     }
 
     /// The step that is being read, with all that was found in it so far.

@@ -4,9 +4,15 @@
 /// `target/debug`, `dist/*`, `src/a.pyc`. Names that projects also give to sources, such as `build`, count as the first
 /// or last part of the path only.
 pub fn is_rebuilt(path: &str) -> bool {
-    let path = path.trim_end_matches(['/', '*']).trim_start_matches("./");
+    let path = path.trim_end_matches('/').trim_start_matches("./");
+    let path = path.strip_suffix("/*").or_else(|| path.strip_suffix("/**")).unwrap_or(path);
     let parts = || path.split('/').filter(|part| *part != "**");
-    if path.is_empty() || parts().any(|part| part == ".." || part.contains(['$', '`'])) {
+    let last = parts().next_back().unwrap_or_default();
+    // A pattern may find more than its name says, but not one of an ending.
+    let is_pattern = |part: &str| part.contains(['*', '?', '[', '{', '(', '$', '`', '~']);
+    let is_of_ending = last.strip_prefix('*').is_some_and(|ending| ENDINGS.contains(&ending));
+    let is_open = |part: &str| is_pattern(part) && !(is_of_ending && part == last);
+    if path.is_empty() || parts().any(|part| is_open(part) || KEPT.contains(&part)) {
         return false;
     }
     let is_output = |part: Option<&str>| part.is_some_and(|part| OUTPUT.contains(&part));
@@ -45,6 +51,8 @@ const REBUILT: &[&str] = &[
     ".zig-cache",
     "DerivedData",
 ];
+/// Parts of paths below which nothing is made anew.
+const KEPT: &[&str] = &["..", ".git", ".hg", ".svn", ".jj"];
 /// Folders of build output and reports.
 const OUTPUT: &[&str] = &["target", "dist", "build", "coverage", "htmlcov", "venv", "cmake-build-debug"];
 const ENDINGS: &[&str] = &[".pyc", ".pyo", ".class", ".o", ".obj", ".tsbuildinfo", ".egg-info", ".DS_Store"];
@@ -66,9 +74,20 @@ mod tests {
         ] {
             assert!(is_rebuilt(path), "{path}");
         }
-        for path in
-            ["src", "*", ".", "/", "src/build/main.rs", "../node_modules", "$x/dist", "target.rs", "/build/src/a"]
-        {
+        for path in [
+            "src",
+            "*",
+            ".",
+            "/",
+            "src/build/main.rs",
+            "../node_modules",
+            "$x/dist",
+            "dist/.*",
+            "dist/?/src",
+            ".git/build",
+            "target.rs",
+            "/build/src/a",
+        ] {
             assert!(!is_rebuilt(path), "{path}");
         }
     }

@@ -400,7 +400,13 @@ impl Lexed<'_> {
 /// The only name of what `find` looks for, if tools make that anew: `find . -name __pycache__`.
 pub(super) fn found_name<'w>(lexed: &'w Lexed<'_>) -> Option<&'w str> {
     let is_name = |key: &str| matches!(key, "-name" | "-iname" | "-path");
-    let may_be_others = lexed.options.iter().any(|given| matches!(given.key, "-o" | "-or" | "!" | "-not" | ","));
+    // Only tests that narrow may stand in front of the name: what an action does, it does before what follows it.
+    let narrows =
+        |key: &str| matches!(key, "-type" | "-maxdepth" | "-mindepth" | "-depth" | "-empty" | "-xdev" | "-mount");
+    let is_first = lexed.options.iter().find(|given| !narrows(given.key)).is_some_and(|given| is_name(given.key));
+    let acts = |key: &str| matches!(key, "-exec" | "-execdir" | "-delete" | "-prune" | "-print" | "-print0");
+    let is_plain = |key: &str| narrows(key) || is_name(key) || acts(key);
+    let may_be_others = !is_first || !lexed.options.iter().all(|given| is_plain(given.key));
     let mut names = lexed.options.iter().filter(|given| is_name(given.key));
     let (first, second) = (names.next()?, names.next());
     let name = first.value.as_ref().filter(|word| !word.dynamic && second.is_none() && !may_be_others)?;

@@ -299,7 +299,15 @@ impl Lexer<'_> {
 
     /// The output of the commands from this place on, if it is known.
     fn output_since(&self, first: usize) -> Option<String> {
-        output::of_list(self.script.commands.get(first..)?, first)
+        let commands = self.script.commands.get(first..)?;
+        let is_own = |name: &str| self.script.functions.iter().any(|(function, _)| function == name);
+        let may_be_another = commands
+            .iter()
+            .any(|command| command.words.first().is_some_and(|word| is_own(super::base_name(&word.text))));
+        if may_be_another || self.text.contains("alias ") {
+            return None;
+        }
+        output::of_list(commands, first)
     }
 
     fn peek(&self) -> Option<u8> {

@@ -245,7 +245,10 @@ impl<'l, 'r> Shell<'l, 'r> {
         if let Some(name) = script.set.iter().chain(loops).find(|name| is_hostile_variable(&format!("{name}=$x"))) {
             self.unclear("environment", name);
         }
-        self.printed.extend(script.printed.iter().cloned());
+        self.printed.extend(script.printed.iter().chain(&script.set).cloned());
+        let is_output = |value: &Word| value.dynamic && take::holds_output(&value.text);
+        let fed = script.loops.iter().filter(|(_, values)| values.iter().any(is_output));
+        self.printed.extend(fed.map(|(name, _)| name.clone()));
         for (name, values) in &script.loops {
             self.loops.entry(name.clone()).or_default().extend(values.iter().cloned());
         }

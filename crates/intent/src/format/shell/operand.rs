@@ -234,7 +234,8 @@ impl Shell<'_, '_> {
         let host = host.split(['/', '?', '$']).next().unwrap_or(host);
         let is_local = http::is_loopback(host.trim_end_matches(':')) && !host.is_empty();
         let holds_output = || super::take::holds_output(text) || super::take::names_one_of(text, &self.printed);
-        if word.dynamic && !is_local && holds_output() {
+        let is_placeholder = self.placeholder.as_ref().is_some_and(|mark| text.contains(mark.as_str()));
+        if (word.dynamic && holds_output() || is_placeholder) && !is_local {
             self.sends = true;
             let act = Act::new("send", "output", Resource::Network, Operation::Send, 0.7).at_risk(RiskLevel::High);
             self.reading.push(act.marked(Sign::Outside).told_by(&word.text));

@@ -14,10 +14,18 @@ pub(super) struct Shown {
 /// Returns the commands, if the code has such calls and shows the program of each.
 pub(super) fn shown(code: &str) -> Option<Shown> {
     let call = CALL.as_ref()?;
+    // What the code changes around its calls, or feeds them, their words do not show.
+    if ELSEWHERE.iter().any(|part| code.contains(part)) {
+        return None;
+    }
     let mut shown = Shown { lines: Vec::new(), rest: String::with_capacity(code.len()) };
     let mut done = 0;
     for found in call.find_iter(code) {
         let (line, end) = command(code, found.end())?;
+        let options = call_end(code.get(end..)?)?;
+        if CHANGING.iter().any(|part| options.contains(part)) {
+            return None;
+        }
         if shown.lines.len() >= MOST_CALLS || found.start() < done {
             return None;
         }
@@ -86,6 +94,20 @@ fn command(code: &str, start: usize) -> Option<(String, usize)> {
     (is_all && !words.is_empty()).then(|| (words.join(" "), at + 1))
 }
 
+/// The rest of a call, up to its bracket.
+fn call_end(rest: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => return rest.get(..at),
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Reads a literal without a prefix. Returns its text and the place behind it.
 fn literal(code: &str, at: usize) -> Option<(String, usize)> {
     let rest = code.get(at..)?;
@@ -116,6 +138,11 @@ fn blanks(text: &str) -> usize {
 
 /// What may follow the first argument of a call.
 const BEHIND: [char; 2] = [',', ')'];
+/// Code that changes where or with what a program runs.
+const ELSEWHERE: &[&str] = &["chdir", "environ", "putenv", "communicate(", ".stdin", "getattr", "setattr", "vars("];
+/// Options of a call that do so.
+const CHANGING: &[&str] =
+    &["cwd", "env", "executable", "input", "stdin", "**", "preexec", "open(", "pass_fds", "user", "group"];
 const MOST_CALLS: usize = 16;
 const MOST_WORDS: usize = 64;
 
@@ -157,6 +184,10 @@ mod tests {
             "os.system(f'rm {x}')",
             "subprocess.run(['ls', f(x, 'y')])",
             "subprocess.run(['rm'] + ['x'])",
+            "subprocess.run(['rm', 'x'], cwd='/srv')",
+            "subprocess.run(['bash'], input=b'ls')",
+            "os.chdir('/srv'); os.system('ls')",
+            "subprocess.run(['ls'], **{'executable': '/tmp/x'})",
         ] {
             assert!(shown(code).is_none(), "{code}");
         }

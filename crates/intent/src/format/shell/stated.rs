@@ -30,7 +30,7 @@ impl Shell<'_, '_> {
                         least = least.max(Some(*level));
                         signs = signs.with(*more);
                     }
-                    Does::Only(_) if given.value.as_ref().is_some_and(is_switched_off) => {}
+                    Does::Only(_) if given.value.as_ref().is_some_and(is_switched_off) || !is_trial(lexed) => {}
                     Does::Only(level) => only = Some(*level),
                     Does::Becomes(_) | Does::Tree | Does::Fills | Does::Runs | Does::Writes => {}
                 }
@@ -113,14 +113,18 @@ impl Shell<'_, '_> {
     pub(super) fn settle_acts(&mut self, lexed: &Lexed<'_>, before: usize) {
         let is_remote = self.is_remote;
         if is_remote || lexed.leaves() {
+            let is_trial = is_trial(lexed);
             // What is fetched comes here, settings of the program are kept here, and a trial changes nothing.
             let stays = |act: &Act| {
                 matches!(act.verb.as_str(), "download" | "clone" | "fetch")
                     || matches!(act.resource, Resource::Config | Resource::Credential | Resource::File)
-                    || act.signs.has(Sign::DryRun)
+                    || is_trial
             };
-            let fresh = self.reading.acts.iter_mut().skip(before);
-            for act in fresh.filter(|act| act.operation != Operation::Read && (is_remote || !stays(act))) {
+            // An act may be one that an earlier command of the line had, too.
+            let step = self.reading.step_set();
+            let is_fresh = |place: usize, act: &Act| place >= before || act.steps.meets(step);
+            let fresh = self.reading.acts.iter_mut().enumerate().filter(|(place, act)| is_fresh(*place, act));
+            for (_, act) in fresh.filter(|(_, act)| act.operation != Operation::Read && (is_remote || !stays(act))) {
                 act.signs.add(Sign::Leaves);
             }
         }
@@ -224,6 +228,15 @@ fn is_administrator_role(value: &str) -> bool {
         let role = value.rsplit('/').next().unwrap_or(value).to_ascii_lowercase();
         lines().administrator_roles.has(&role.replace(' ', "-"))
     }
+}
+
+/// Returns whether an option makes the command a trial, and none that follows takes it back: `--no-dry-run`.
+fn is_trial(lexed: &Lexed<'_>) -> bool {
+    let tries = |given: &super::options::Given<'_>| given.means.does.iter().any(|does| matches!(does, Does::Only(_)));
+    let is_back = |word: &str| word.starts_with("--no-dry") || word.starts_with("--no-check");
+    lexed.options.iter().any(tries)
+        && !lexed.options.iter().any(|given| is_back(given.key))
+        && !lexed.left.iter().any(|word| is_back(&word.text))
 }
 
 /// Returns whether an option is switched off: `--dry-run=none`.
