@@ -372,15 +372,15 @@ fn spoken(texts: &[&str], trusted: &[&str]) -> Words {
 }
 
 /// Returns whether an observed result may supply a value: it is the ID or address of an entry that the words could
-/// mean, such an entry's name, or the ID of what the task created.
-fn may_supply(texts: &[&str], told: &[Told], value: &str) -> bool {
+/// mean, such an entry's name, the ID of what the task created, or the ID of any entry for a change of it.
+fn may_supply(texts: &[&str], told: &[Told], value: &str, changes_by_id: bool) -> bool {
     let said: Vec<String> = texts.iter().flat_map(|text| split(text)).collect();
     let is_same = |one: &str| split(one).concat() == split(value).concat();
     told.iter().filter(|told| told.counts()).any(|told| {
         told.items.iter().any(|item| {
             let is_meant = split(item.name).first().is_some_and(|first| said.contains(first));
             let is_of_it = is_same(&item.id) || is_same(item.name) || is_same(item.email);
-            is_meant && is_of_it || told.is_effect && is_same(&item.id)
+            is_meant && is_of_it || (told.is_effect || changes_by_id) && is_same(&item.id)
         })
     })
 }
@@ -418,7 +418,9 @@ fn observing_never_adds_authority() {
                 for fault in before.faults.iter().filter(is_source).filter(|fault| !stays(fault)) {
                     let value = fault.value.as_deref().unwrap_or_default();
                     supplied.set(supplied.get() + 1);
-                    prop_assert!(may_supply(&texts, &told[..=place], value), "{fault:?} went by {one:#?}");
+                    let changes = act.capabilities[0].operation() == Some(Operation::Write);
+                    let by_id = changes && fault.argument.as_deref().is_some_and(|key| key.ends_with("id"));
+                    prop_assert!(may_supply(&texts, &told[..=place], value, by_id), "{fault:?} went by {one:#?}");
                 }
                 prop_assert!(
                     before.is_inside() || before.faults.iter().any(|fault| is_source(&fault)) || !after.is_inside()
