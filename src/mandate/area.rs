@@ -56,6 +56,18 @@ impl Area {
         self.servers.extend_from_slice(&other.servers);
     }
 
+    /// Returns whether a path is one of the folders.
+    fn is_folder(&self, path: &str) -> bool {
+        self.folders.iter().any(|folder| **folder == *path)
+    }
+
+    /// Takes back paths that a call did not create, or removed.
+    pub(crate) fn disown(&mut self, path: &str) {
+        let path = path.trim_end_matches('/');
+        self.made.remove(path);
+        self.fetched.remove(path);
+    }
+
     /// Returns whether the tools of a call are the host's own, or of servers of the area.
     pub(crate) fn works_here(&self, facts: &Facts) -> bool {
         let is_here = |server: &str| self.servers.iter().any(|known| **known == *server);
@@ -117,6 +129,9 @@ impl Area {
 
     /// Returns whether removing a path in the area loses no work.
     fn is_kept_nowhere(&self, operand: &Operand) -> bool {
+        if operand.real.is_some() {
+            return false;
+        }
         let path = operand.value.as_str();
         let below = self.folders.iter().find_map(|folder| path.strip_prefix(&**folder)?.strip_prefix('/'));
         is_scratch(path) || below.is_some_and(is_rebuilt)
@@ -160,13 +175,16 @@ struct Leaving<'a> {
 
 /// Checks the acts of a call of the host's own tools, of which those that stay in the area serve any request.
 pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &Facts, area: &Area) -> Finding {
-    let mut checking = Checking { words, asked, memory, finding: Finding::default() };
+    let mut checking = Checking { words, asked, memory, area, finding: Finding::default() };
     // A folder outside in which the next commands work.
     let mut outside: Option<&str> = None;
-    // The command whose statements the next acts are: `psql -h db.example -c 'insert ...'`.
-    let mut client: Option<&Act> = None;
+    // A link that the request itself makes leads anywhere.
+    let links = facts.acts.iter().any(|act| act.command.as_deref().is_some_and(|command| command.starts_with("ln ")));
+    // The hosts of clients and of their variables: `psql -h db.example -c 'insert ...'`.
+    let is_host = |operand: &&Operand| operand.kind == Kind::Host && !is_local(&operand.value);
+    let named: Vec<&Operand> =
+        facts.acts.iter().filter(|act| act.does.is_empty()).flat_map(|act| &act.operands).filter(is_host).collect();
     for act in &facts.acts {
-        client = if act.command.is_some() { Some(act) } else { client };
         let effects: Vec<&Capability> =
             act.does.iter().map(|doing| &doing.capability).filter(|one| is_effect(one)).collect();
         let is_path = |operand: &&Operand| operand.kind == Kind::Path;
@@ -176,19 +194,18 @@ pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &
         if act.does.iter().any(|doing| doing.action.as_str() == CHANGES_FOLDER) {
             let mut named = act.operands.iter().filter(is_path).filter(|operand| operand.role == Role::Named);
             works_in = named.find_map(|operand| area.outside(operand));
+            // Without an operand it goes home.
+            works_in = works_in.or_else(|| (act.command.as_deref() == Some("cd")).then_some("~"));
             // `cd ../other` moves the next commands as well, `git -C ../other` only itself.
             outside = if changes { outside } else { works_in };
         }
         if changes {
-            let mut leaving = Leaving::of(act, &effects, area);
+            let mut leaving = Leaving::of(act, &effects, area, links);
             let works_there = act.operands.is_empty() || !act.open.is_empty() || outside != works_in;
             leaving.paths.extend(works_in.filter(|_| works_there && leaving.paths.is_empty()));
             let is_of_database = |one: &&Capability| one.resource() == Some(Resource::Database);
-            if act.command.is_none() && effects.iter().any(is_of_database) {
-                let operands = client.into_iter().flat_map(|client| &client.operands);
-                let is_host = |operand: &&Operand| operand.kind == Kind::Host && !is_local(&operand.value);
-                leaving.parties.extend(operands.filter(is_host));
-            }
+            let is_client = effects.iter().any(is_of_database);
+            leaving.parties.extend(named.iter().filter(|host| is_client || host.role == Role::SendTo));
             checking.finding.leaves |= leaving.is_any();
             checking.effect(act, &leaving);
         } else {
@@ -202,6 +219,7 @@ struct Checking<'a> {
     words: &'a Words,
     asked: &'a Asked,
     memory: &'a Memory,
+    area: &'a Area,
     finding: Finding,
 }
 
@@ -239,7 +257,8 @@ impl Checking<'_> {
         }
         let may_remove = leaving.removed.is_empty() || is_trusted || naming::asks_to_remove(self.words, self.asked);
         for path in leaving.removed.iter().filter(|_| !may_remove) {
-            if !self.words.trusts(&path.value) && !self.words.mention(&path.value) {
+            let is_agreed = self.words.trusts(&path.value) && !self.area.is_folder(&path.value);
+            if !is_agreed && !self.words.mention(&path.value) {
                 self.note(FaultKind::Removes, "path", &path.value);
             }
         }
@@ -264,7 +283,7 @@ impl<'a> Leaving<'a> {
             || !(self.effects.is_empty() && self.parties.is_empty() && self.paths.is_empty() && self.removed.is_empty())
     }
 
-    fn of(act: &'a Act, effects: &[&'a Capability], area: &Area) -> Self {
+    fn of(act: &'a Act, effects: &[&'a Capability], area: &Area, links: bool) -> Self {
         let mut leaving = Self::default();
         let does = |operation| effects.iter().any(|one| one.operation() == Some(operation));
         let has_party = |operand: &&Operand| {
@@ -276,11 +295,8 @@ impl<'a> Leaving<'a> {
         let is_unknown = || act.open.iter().any(|open| open.kinds.has(Kind::Url) && open.cause != Cause::Text);
         let goes = sends || act.leaves || does(Operation::Execute) && is_unknown();
         // What a client changes in a database is on the host that it names.
-        let changes_database = |one: &&Capability| {
-            let is_opened = one.operation() == Some(Operation::Execute) && act.open.is_empty();
-            one.resource() == Some(Resource::Database) && !is_opened
-        };
-        let is_client = !effects.is_empty() && effects.iter().all(changes_database);
+        let is_of_database = |one: &&Capability| one.resource() == Some(Resource::Database);
+        let is_client = !effects.is_empty() && effects.iter().all(is_of_database);
         let is_sent_to = |operand: &&Operand| {
             (act.leaves || is_client) && operand.kind == Kind::Host
                 || matches!(operand.role, Role::SendTo | Role::Pay)
@@ -309,7 +325,10 @@ impl<'a> Leaving<'a> {
                 leaving.effects.push(capability);
             }
         }
-        let removes = does(Operation::Delete);
+        // Moving to where nothing is kept, or to what the task may remove, is removing.
+        let is_moved = |one: &Operand| one.role == Role::Write && (area.is_kept_nowhere(one) || area.made(one));
+        let moves = act.operands.iter().any(|one| one.kind == Kind::Path && is_moved(one));
+        let removes = does(Operation::Delete) || moves;
         for operand in act.operands.iter().filter(|operand| operand.kind == Kind::Path) {
             let is_changed = match operand.role {
                 Role::Write | Role::Remove => true,
@@ -321,7 +340,10 @@ impl<'a> Leaving<'a> {
             let outside = area.outside(operand).filter(|_| is_changed && !is_own);
             if let Some(path) = outside {
                 leaving.paths.push(path);
-            } else if removes && operand.role == Role::Remove && !area.made(operand) && !area.is_kept_nowhere(operand) {
+            } else if removes
+                && operand.role == Role::Remove
+                && (links || !area.made(operand) && !area.is_kept_nowhere(operand))
+            {
                 leaving.removed.push(operand);
             }
         }

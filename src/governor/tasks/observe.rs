@@ -96,6 +96,19 @@ impl TaskBook {
         Ok(())
     }
 
+    /// Takes back paths that were noted as created.
+    pub(super) fn note_disowned<T: AsRef<str>>(
+        &self,
+        id: TaskId,
+        paths: impl IntoIterator<Item = T>,
+    ) -> Result<(), Error> {
+        let task = self.live_task(id)?;
+        for path in paths {
+            task.chain().for_each(|level| level.lock().area.disown(path.as_ref()));
+        }
+        Ok(())
+    }
+
     /// Returns whether the riskiest parts of a call only remove or run what the task created.
     pub(super) fn is_own_work(&self, id: TaskId, facts: &Facts) -> Result<bool, Error> {
         Ok(self.live_task(id)?.lock().area.is_own_work(facts))

@@ -31,9 +31,20 @@ pub(super) fn brings_in(facts: &Facts) -> bool {
     facts.acts.iter().flat_map(|act| &act.operands).any(is_foreign)
 }
 
+/// The paths that a call removes.
+pub(super) fn removed(facts: &Facts) -> Vec<&str> {
+    let operands = facts.acts.iter().flat_map(|act| &act.operands);
+    operands
+        .filter(|operand| operand.kind == Kind::Path && operand.role == Role::Remove)
+        .map(|operand| operand.value.as_str())
+        .collect()
+}
+
 /// The paths that the effects of a call write and that do not exist yet, with the missing folders around them.
 pub(super) fn fresh(facts: &Facts) -> Vec<String> {
-    let operands = facts.acts.iter().flat_map(|act| &act.operands);
+    // What a call moves was there before.
+    let moves = |act: &&rulekeep::intent::Act| act.operands.iter().any(|operand| operand.role == Role::Remove);
+    let operands = facts.acts.iter().filter(|act| !moves(act)).flat_map(|act| &act.operands);
     let is_written = |operand: &&rulekeep::intent::Operand| {
         operand.kind == Kind::Path && operand.role == Role::Write && !operand.pattern && operand.value.starts_with('/')
     };

@@ -270,15 +270,10 @@ impl Hearing<'_> {
     fn enforce(&self, call: &HostCall, facts: &Facts) -> Result<Enforced, Error> {
         let fresh = area::fresh(facts);
         let decide = |task: Option<TaskId>| {
-            let note = |is_own: bool| {
-                if let Some(id) = task.filter(|_| !fresh.is_empty()) {
-                    // A task that is over refuses the call.
-                    let task = self.governor().tasks().get(id);
-                    let _ = task.and_then(|task| if is_own { task.created(&fresh) } else { task.fetched(&fresh) });
-                }
-            };
-            // What a call makes it may remove, and the next ones may run.
-            note(false);
+            let noting = task.map(|id| self.governor().tasks().get(id));
+            let noting = noting.and_then(Result::ok);
+            // What a call makes it may remove, and the next ones may run. A task that is over refuses the call.
+            let _ = noting.as_ref().map(|task| task.fetched(&fresh));
             let mut asked = self.asked(call, facts);
             let is_own_work = |id| self.governor().tasks().get(id).and_then(|task| task.is_own_work(facts));
             if task.is_some_and(|id| is_own_work(id).unwrap_or(false)) {
@@ -286,9 +281,12 @@ impl Hearing<'_> {
             }
             let request = Enforce { form: DecisionForm::Input(asked), task: task.map(|task| task.to_string()) };
             let decided = Access::Everything.make(&self.engine.gateway, request);
-            if !area::brings_in(facts) {
-                note(true);
-            }
+            let is_granted = decided.as_ref().is_ok_and(|decided| decided.enforcement.decision == Decision::Allow);
+            let _ = noting.as_ref().map(|task| match is_granted {
+                false => task.disowned(&fresh),
+                true if area::brings_in(facts) => task.disowned(area::removed(facts)),
+                true => task.created(&fresh).and_then(|()| task.disowned(area::removed(facts))),
+            });
             decided
         };
         let has_folder = self.event.cwd.as_deref().is_some_and(|folder| Path::new(folder).parent().is_some());

@@ -73,7 +73,8 @@ impl<'l> Shell<'l, '_> {
             Some(Takes::Path { role, tree, .. }) => self.path(value, role, tree),
             Some(Takes::Proxy) => self.proxy(value),
             Some(Takes::Secret | Takes::UserSecret) => self.note_value(false, &value.text),
-            Some(Takes::Host | Takes::SendHost) => self.host(value, rulekeep_types::facts::Role::Named),
+            Some(Takes::SendHost) => self.host(value, rulekeep_types::facts::Role::SendTo),
+            Some(Takes::Host) => self.host(value, rulekeep_types::facts::Role::Named),
             Some(Takes::Url | Takes::SendUrl) => self.url(value, rulekeep_types::facts::Role::Named),
             Some(Takes::Text | Takes::Name) | None => {}
             Some(Takes::Code(language)) => self.code_in(language, value, depth),
