@@ -80,7 +80,7 @@ fn what_stays_in_the_work_area_serves_any_request() {
         ("add a login page", bash("mkdir -p /opt/shop"), Decision::Escalate),
         ("add a login page", bash("rm -rf node_modules dist/*"), Decision::Allow),
         ("add a login page", bash("find . -name __pycache__ -exec rm -rf {} +"), Decision::Allow),
-        ("add a login page", bash("rm -rf src/build"), Decision::Allow),
+        ("add a login page", bash("rm -rf src/build"), Decision::Escalate),
         ("add a login page", bash("rm -rf /home/ann/node_modules"), Decision::Escalate),
         ("add a login page", bash("d=$(mktemp -d); cp -r src \"$d\"; rm -rf \"$d\""), Decision::Allow),
         ("add a login page", bash("rimraf src"), Decision::Escalate),

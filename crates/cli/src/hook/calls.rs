@@ -24,6 +24,8 @@ pub(super) struct Made {
     pub(super) proof_id: ProofId,
     /// The intent with which to claim an approval, if a reviewer was asked and has not agreed yet.
     pub(super) asked: Option<Intent>,
+    /// The paths that the call creates if the user agrees to it.
+    pub(super) fresh: Vec<String>,
     /// The folder in which the host worked.
     pub(super) cwd: Option<String>,
 }

@@ -365,7 +365,9 @@ impl Hearing<'_> {
 
     /// Stores the decision on a call, for its retry and its result.
     fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
-        let made = Made { conversation: self.conversation(), proof_id, asked, cwd: self.event.cwd.clone() };
+        let facts = asked.as_ref().map(Intent::facts);
+        let fresh = facts.filter(|facts| !area::brings_in(facts)).map(|facts| area::fresh(&facts)).unwrap_or_default();
+        let made = Made { conversation: self.conversation(), proof_id, asked, fresh, cwd: self.event.cwd.clone() };
         self.engine.calls().put(self.key(call), made);
     }
 
@@ -426,7 +428,7 @@ impl Hearing<'_> {
                 // The event says that the host's user agreed, but any program of the agent can send it.
                 let note = format!("approval presumed: {} reports that the tool ran", self.host.name());
                 if let Some(task) = self.task()? {
-                    let _ = task.presume(&proof_id);
+                    let _ = task.presume(&proof_id).and_then(|()| task.created(&made.fresh));
                 }
                 return self.governor().report_unknown(&proof_id, Some(&note));
             }

@@ -151,6 +151,10 @@ fn a_conversation_removes_and_runs_what_it_made_and_no_more() {
         ("rm -rf made".to_owned(), false),
         ("rm -rf src".to_owned(), true),
         ("rm -rf made/../src".to_owned(), true),
+        ("mkdir kept && mv src kept/".to_owned(), true),
+        ("rm -rf kept".to_owned(), true),
+        (format!("mkdir -p {0}/a", at("../../opt/rulekeep-absent")), true),
+        (format!("rm -rf {0}", at("../../opt/rulekeep-absent")), true),
     ] {
         assert_eq!(asked(command.clone()), expected, "{command}");
     }

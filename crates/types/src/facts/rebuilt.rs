@@ -17,9 +17,10 @@ pub fn is_rebuilt(path: &str) -> bool {
     }
     let is_output = |part: Option<&str>| part.is_some_and(|part| OUTPUT.contains(&part));
     let has_ending = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let is_source = parts().any(|part| SOURCES.contains(&part));
     parts().any(|part| REBUILT.contains(&part))
         || is_output(parts().next())
-        || is_output(parts().next_back())
+        || is_output(parts().next_back()) && !is_source
         || parts().next_back().is_some_and(has_ending)
 }
 
@@ -53,6 +54,8 @@ const REBUILT: &[&str] = &[
 ];
 /// Parts of paths below which nothing is made anew.
 const KEPT: &[&str] = &["..", ".git", ".hg", ".svn", ".jj"];
+/// Folders of sources, below which only names that mean nothing else count.
+const SOURCES: &[&str] = &["src", "source", "sources", "lib"];
 /// Folders of build output and reports.
 const OUTPUT: &[&str] = &["target", "dist", "build", "coverage", "htmlcov", "venv", "cmake-build-debug"];
 const ENDINGS: &[&str] = &[".pyc", ".pyo", ".class", ".o", ".obj", ".tsbuildinfo", ".egg-info", ".DS_Store"];
@@ -79,6 +82,7 @@ mod tests {
             "*",
             ".",
             "/",
+            "src/build",
             "src/build/main.rs",
             "../node_modules",
             "$x/dist",
