@@ -296,7 +296,7 @@ impl<'a> Leaving<'a> {
         let goes = sends || act.leaves || does(Operation::Execute) && is_unknown();
         // What a client changes in a database is on the host that it names.
         let is_of_database = |one: &&Capability| one.resource() == Some(Resource::Database);
-        let is_client = !effects.is_empty() && effects.iter().all(is_of_database);
+        let is_client = effects.iter().any(is_of_database);
         let is_sent_to = |operand: &&Operand| {
             (act.leaves || is_client) && operand.kind == Kind::Host
                 || matches!(operand.role, Role::SendTo | Role::Pay)

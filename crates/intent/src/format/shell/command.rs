@@ -91,7 +91,10 @@ impl Shell<'_, '_> {
         }
         self.runs_fresh_program(whole, depth);
         let lexicon = self.lexicon;
-        let Some(program) = lexicon.programs.get(name).filter(|_| !place::is_open_to_all(whole)) else {
+        // `npx semantic-release@latest`
+        let unversioned = name.split_once('@').map_or(name, |(name, _)| name);
+        let program = lexicon.programs.get(name).or_else(|| lexicon.programs.exact(unversioned));
+        let Some(program) = program.filter(|_| !place::is_open_to_all(whole)) else {
             // In a folder to which anyone may write, a name says nothing of what the program is.
             return self.unknown(whole, arguments, outer, depth);
         };

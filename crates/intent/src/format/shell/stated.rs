@@ -83,7 +83,14 @@ impl Shell<'_, '_> {
         }
         let is_named = |word: &Word| !word.dynamic || !self.sets_variables && word.text.starts_with('$');
         let is_kept_nowhere = |word: &Word| {
-            is_named(word) && !word.wild && place::is_scratch(&word.text) || !word.dynamic && is_rebuilt(&word.text)
+            let found = self.roots.as_deref().filter(|_| word.text == "{}");
+            let looped = self.looped(word);
+            let all =
+                |words: &[Word]| !words.is_empty() && words.iter().all(|one| !one.dynamic && is_rebuilt(&one.text));
+            is_named(word) && !word.wild && place::is_scratch(&word.text)
+                || !word.dynamic && is_rebuilt(&word.text)
+                || all(&looped)
+                || found.is_some_and(all)
         };
         let is_none_kept = !lexed.operands.is_empty() && lexed.operands.iter().all(is_kept_nowhere);
         let is_none_kept = is_none_kept || found_name(lexed).is_some();
