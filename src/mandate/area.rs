@@ -329,6 +329,8 @@ impl<'a> Leaving<'a> {
         let is_moved = |one: &Operand| one.role == Role::Write && (area.is_kept_nowhere(one) || area.made(one));
         let moves = act.operands.iter().any(|one| one.kind == Kind::Path && is_moved(one));
         let removes = does(Operation::Delete) || moves;
+        // Of a tool only the effect says that what it changes is gone.
+        let by_tool = does(Operation::Delete) && !act.operands.iter().any(|one| one.role == Role::Remove);
         for operand in act.operands.iter().filter(|operand| operand.kind == Kind::Path) {
             let is_changed = match operand.role {
                 Role::Write | Role::Remove => true,
@@ -341,7 +343,7 @@ impl<'a> Leaving<'a> {
             if let Some(path) = outside {
                 leaving.paths.push(path);
             } else if removes
-                && operand.role == Role::Remove
+                && (operand.role == Role::Remove || by_tool && operand.role == Role::Write)
                 && (links || !area.made(operand) && !area.is_kept_nowhere(operand))
             {
                 leaving.removed.push(operand);

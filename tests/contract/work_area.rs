@@ -194,7 +194,11 @@ fn the_tools_of_a_server_of_the_work_area_are_the_hosts_own() {
         let call = json!({ "tool": "write_file", "server": "files", "arguments": call }).to_string();
         task.enforce_input(Input::new(&call)).unwrap().enforcement.decision
     };
-    assert_eq!(write(&desk(&["/home/ann/shop", "server:files"])), Decision::Allow);
+    let here = desk(&["/home/ann/shop", "server:files"]);
+    assert_eq!(write(&here), Decision::Allow);
+    let call = json!({ "tool": "delete_file", "server": "files", "arguments": { "path": "/home/ann/shop/b.rs" } });
+    let removed = here.enforce_input(Input::new(&call.to_string())).unwrap();
+    assert_eq!(removed.enforcement.decision, Decision::Escalate);
     assert_eq!(write(&desk(&["/home/ann/shop", "server:other"])), Decision::Escalate);
     assert_eq!(write(&desk(&["/home/ann/api", "server:files"])), Decision::Escalate);
 }

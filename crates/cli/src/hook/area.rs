@@ -31,13 +31,22 @@ pub(super) fn brings_in(facts: &Facts) -> bool {
     facts.acts.iter().flat_map(|act| &act.operands).any(is_foreign)
 }
 
-/// The paths that a call removes.
-pub(super) fn removed(facts: &Facts) -> Vec<&str> {
-    let operands = facts.acts.iter().flat_map(|act| &act.operands);
-    operands
-        .filter(|operand| operand.kind == Kind::Path && operand.role == Role::Remove)
-        .map(|operand| operand.value.as_str())
-        .collect()
+/// The paths that a call removes, and those to which it moves something with the folders around them.
+pub(super) fn removed(facts: &Facts) -> Vec<String> {
+    let mut paths = Vec::new();
+    for act in facts.acts.iter().filter(|act| act.operands.iter().any(|operand| operand.role == Role::Remove)) {
+        for operand in act.operands.iter().filter(|operand| operand.kind == Kind::Path) {
+            match operand.role {
+                Role::Remove => paths.push(operand.value.clone()),
+                Role::Write => {
+                    let around = Path::new(&operand.value).ancestors().filter_map(Path::to_str);
+                    paths.extend(around.map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+    }
+    paths
 }
 
 /// The paths that the effects of a call write and that do not exist yet, with the missing folders around them.

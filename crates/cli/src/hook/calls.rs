@@ -26,6 +26,8 @@ pub(super) struct Made {
     pub(super) asked: Option<Intent>,
     /// The paths that the call creates if the user agrees to it.
     pub(super) fresh: Vec<String>,
+    /// The paths that are no longer the conversation's own then.
+    pub(super) removed: Vec<String>,
     /// The folder in which the host worked.
     pub(super) cwd: Option<String>,
 }

@@ -366,8 +366,10 @@ impl Hearing<'_> {
     /// Stores the decision on a call, for its retry and its result.
     fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
         let facts = asked.as_ref().map(Intent::facts);
+        let removed = facts.as_ref().map(area::removed).unwrap_or_default();
         let fresh = facts.filter(|facts| !area::brings_in(facts)).map(|facts| area::fresh(&facts)).unwrap_or_default();
-        let made = Made { conversation: self.conversation(), proof_id, asked, fresh, cwd: self.event.cwd.clone() };
+        let (conversation, cwd) = (self.conversation(), self.event.cwd.clone());
+        let made = Made { conversation, proof_id, asked, fresh, removed, cwd };
         self.engine.calls().put(self.key(call), made);
     }
 
@@ -429,6 +431,7 @@ impl Hearing<'_> {
                 let note = format!("approval presumed: {} reports that the tool ran", self.host.name());
                 if let Some(task) = self.task()? {
                     let _ = task.presume(&proof_id).and_then(|()| task.created(&made.fresh));
+                    let _ = task.disowned(&made.removed);
                 }
                 return self.governor().report_unknown(&proof_id, Some(&note));
             }

@@ -157,6 +157,8 @@ fn a_conversation_removes_and_runs_what_it_made_and_no_more() {
         (format!("rm -rf {0}", at("../../opt/rulekeep-absent")), true),
     ] {
         assert_eq!(asked(command.clone()), expected, "{command}");
+        // The user agrees, or nobody was asked.
+        setup.hook("claude", &result("Bash", &json!({ "command": command }), &json!("")));
     }
 }
 
