@@ -20,7 +20,7 @@ pub(crate) struct Area {
     /// MCP servers whose tools reach nothing but these folders and this machine.
     servers: Vec<Box<str>>,
     made: HashSet<Box<str>>,
-    /// Those of them that were downloaded.
+    /// The created paths that were downloaded.
     fetched: HashSet<Box<str>>,
 }
 
@@ -173,17 +173,32 @@ struct Leaving<'a> {
     is_unread: bool,
 }
 
+/// The parts of a request that concern other acts than their own.
+struct Around<'a> {
+    /// The request makes a link, which leads anywhere.
+    links: bool,
+    /// The hosts of clients and of their variables: `psql -h db.example -c 'insert ...'`.
+    hosts: Vec<&'a Operand>,
+}
+
+impl<'a> Around<'a> {
+    fn of(facts: &'a Facts) -> Self {
+        let makes_link = |act: &Act| act.does.iter().any(|doing| doing.action.as_str() == MAKES_LINK);
+        let is_host = |operand: &&Operand| operand.kind == Kind::Host && !is_local(&operand.value);
+        let without_effect = facts.acts.iter().filter(|act| act.does.is_empty());
+        Self {
+            links: facts.acts.iter().any(makes_link),
+            hosts: without_effect.flat_map(|act| &act.operands).filter(is_host).collect(),
+        }
+    }
+}
+
 /// Checks the acts of a call of the host's own tools, of which those that stay in the area serve any request.
 pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &Facts, area: &Area) -> Finding {
     let mut checking = Checking { words, asked, memory, area, finding: Finding::default() };
     // A folder outside in which the next commands work.
     let mut outside: Option<&str> = None;
-    // A link that the request itself makes leads anywhere.
-    let links = facts.acts.iter().any(|act| act.command.as_deref().is_some_and(|command| command.starts_with("ln ")));
-    // The hosts of clients and of their variables: `psql -h db.example -c 'insert ...'`.
-    let is_host = |operand: &&Operand| operand.kind == Kind::Host && !is_local(&operand.value);
-    let named: Vec<&Operand> =
-        facts.acts.iter().filter(|act| act.does.is_empty()).flat_map(|act| &act.operands).filter(is_host).collect();
+    let around = Around::of(facts);
     for act in &facts.acts {
         let effects: Vec<&Capability> =
             act.does.iter().map(|doing| &doing.capability).filter(|one| is_effect(one)).collect();
@@ -194,18 +209,13 @@ pub(crate) fn check_acts(words: &Words, asked: &Asked, memory: &Memory, facts: &
         if act.does.iter().any(|doing| doing.action.as_str() == CHANGES_FOLDER) {
             let mut named = act.operands.iter().filter(is_path).filter(|operand| operand.role == Role::Named);
             works_in = named.find_map(|operand| area.outside(operand));
-            // Without an operand it goes home.
-            works_in = works_in.or_else(|| (act.command.as_deref() == Some("cd")).then_some("~"));
             // `cd ../other` moves the next commands as well, `git -C ../other` only itself.
             outside = if changes { outside } else { works_in };
         }
         if changes {
-            let mut leaving = Leaving::of(act, &effects, area, links);
+            let mut leaving = Leaving::of(act, &effects, area, &around);
             let works_there = act.operands.is_empty() || !act.open.is_empty() || outside != works_in;
             leaving.paths.extend(works_in.filter(|_| works_there && leaving.paths.is_empty()));
-            let is_of_database = |one: &&Capability| one.resource() == Some(Resource::Database);
-            let is_client = effects.iter().any(is_of_database);
-            leaving.parties.extend(named.iter().filter(|host| is_client || host.role == Role::SendTo));
             checking.finding.leaves |= leaving.is_any();
             checking.effect(act, &leaving);
         } else {
@@ -283,7 +293,7 @@ impl<'a> Leaving<'a> {
             || !(self.effects.is_empty() && self.parties.is_empty() && self.paths.is_empty() && self.removed.is_empty())
     }
 
-    fn of(act: &'a Act, effects: &[&'a Capability], area: &Area, links: bool) -> Self {
+    fn of(act: &'a Act, effects: &[&'a Capability], area: &Area, around: &Around<'a>) -> Self {
         let mut leaving = Self::default();
         let does = |operation| effects.iter().any(|one| one.operation() == Some(operation));
         let has_party = |operand: &&Operand| {
@@ -303,7 +313,8 @@ impl<'a> Leaving<'a> {
                 || (goes || is_client) && operand.kind == Kind::Url && operand.role != Role::Run
         };
         let parties = act.operands.iter().filter(has_party).filter(is_sent_to);
-        leaving.parties = parties.filter(|operand| !is_local(&operand.value)).collect();
+        let hosts = around.hosts.iter().copied().filter(|host| is_client || host.role == Role::SendTo);
+        leaving.parties = parties.filter(|operand| !is_local(&operand.value)).chain(hosts).collect();
         let names_local = act
             .operands
             .iter()
@@ -344,7 +355,7 @@ impl<'a> Leaving<'a> {
                 leaving.paths.push(path);
             } else if removes
                 && (operand.role == Role::Remove || by_tool && operand.role == Role::Write)
-                && (links || !area.made(operand) && !area.is_kept_nowhere(operand))
+                && (around.links || !area.made(operand) && !area.is_kept_nowhere(operand))
             {
                 leaving.removed.push(operand);
             }
@@ -399,6 +410,8 @@ fn is_local(address: &str) -> bool {
         || host.parse().is_ok_and(is_loopback)
 }
 
+/// The action of a command that makes a symbolic link.
+const MAKES_LINK: &str = "link_file";
 /// The action of a command that changes the folder.
 const CHANGES_FOLDER: &str = "change_directory";
 /// Things that are on this machine.

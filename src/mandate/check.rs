@@ -122,10 +122,7 @@ impl Finding {
 /// Checks a call against the user's words.
 pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'_>) -> Finding {
     let finding = Finding { leaves: !deed.is_read, ..Finding::default() };
-    let arguments = deed.arguments.map(|arguments| Arguments::read(arguments, deed.known)).unwrap_or_default();
-    let is_text = |argument: &&Argument<'_>| !matches!(argument.part, Part::Party | Part::Id | Part::Option);
-    let is_own_text = arguments.all.iter().filter(is_text).all(|argument| words.mention(&argument.value));
-    let mut checking = Checking { words, memory, deed, is_own_text, finding };
+    let mut checking = Checking { words, memory, deed, is_own_text: false, finding };
     let purpose = if deed.is_read {
         purpose::of_read(asked, deed.capabilities, deed.risk, deed.fit)
     } else {
@@ -139,6 +136,11 @@ pub(crate) fn check(words: &Words, asked: &Asked, memory: &Memory, deed: &Deed<'
             return checking.finding;
         }
     }
+    let arguments = deed.arguments.map(|arguments| Arguments::read(arguments, deed.known)).unwrap_or_default();
+    if memory.has_lists() {
+        let is_text = |argument: &&Argument<'_>| !matches!(argument.part, Part::Party | Part::Id | Part::Option);
+        checking.is_own_text = arguments.all.iter().filter(is_text).all(|argument| words.mention(&argument.value));
+    }
     if deed.is_read {
         checking.look(&arguments);
     } else {
@@ -151,7 +153,7 @@ struct Checking<'a> {
     words: &'a Words,
     memory: &'a Memory,
     deed: &'a Deed<'a>,
-    /// The texts that the call carries are the user's.
+    /// The texts that the call carries are the user's. Only asked where a service listed channels or users.
     is_own_text: bool,
     finding: Finding,
 }

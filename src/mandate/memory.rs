@@ -55,6 +55,7 @@ struct Resolved {
     bytes: usize,
     /// The kinds of things of which the words name an entry.
     named: Vec<Resource>,
+    has_lists: bool,
 }
 
 #[derive(Debug)]
@@ -165,6 +166,11 @@ impl Memory {
             Kind::Address => part != Part::Amount,
             Kind::Given | Kind::Listed => false,
         }
+    }
+
+    /// Returns whether a service listed channels or users.
+    pub(super) const fn has_lists(&self) -> bool {
+        self.resolved.has_lists
     }
 
     /// Returns whether the service that a call goes to gave a value as the ID of an entry, in a call that changes
@@ -283,6 +289,7 @@ impl Resolved {
         if found.kind == Kind::Id && !self.named.contains(&found.resource) {
             self.named.push(found.resource);
         }
+        self.has_lists |= found.kind == Kind::Listed;
         if let Some(known) = self.values.get_mut(&*value) {
             if is_named || !matches!(known.kind, Kind::Id | Kind::Address) {
                 *known = found;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::call::Called;
 use super::live::Running;
 use crate::governor::{TaskBook, conflict};
-use crate::mandate::{self, Observed};
+use crate::mandate::{self, Area, Observed};
 use crate::model::{Error, Facts, Input, Operation, ProofId, Resource, TaskId, TaskState, ToolCall};
 use crate::parse::{self, Parser, conceal_text};
 
@@ -89,11 +89,7 @@ impl TaskBook {
         paths: impl IntoIterator<Item = T>,
         is_own_text: bool,
     ) -> Result<(), Error> {
-        let task = self.live_task(id)?;
-        for path in paths {
-            task.chain().for_each(|level| level.lock().area.own(path.as_ref(), is_own_text));
-        }
-        Ok(())
+        self.note_paths(id, paths, |area, path| area.own(path, is_own_text))
     }
 
     /// Takes back paths that were noted as created.
@@ -102,9 +98,23 @@ impl TaskBook {
         id: TaskId,
         paths: impl IntoIterator<Item = T>,
     ) -> Result<(), Error> {
+        self.note_paths(id, paths, Area::disown)
+    }
+
+    /// Changes the area of a task, and of those that it was delegated from, by paths. Without any it looks up nothing.
+    fn note_paths<T: AsRef<str>>(
+        &self,
+        id: TaskId,
+        paths: impl IntoIterator<Item = T>,
+        note: impl Fn(&mut Area, &str),
+    ) -> Result<(), Error> {
+        let mut paths = paths.into_iter().peekable();
+        if paths.peek().is_none() {
+            return Ok(());
+        }
         let task = self.live_task(id)?;
         for path in paths {
-            task.chain().for_each(|level| level.lock().area.disown(path.as_ref()));
+            task.chain().for_each(|level| note(&mut level.lock().area, path.as_ref()));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rulekeep::intent::{Facts, Kind, Role};
+use rulekeep::intent::{Act, Facts, Kind, Operand, Role};
 
 use super::event::Host;
 
@@ -21,7 +21,7 @@ pub(super) fn of(host: Host, folder: &Path) -> Vec<String> {
 /// else's.
 pub(super) fn brings_in(facts: &Facts) -> bool {
     let base = facts.base.as_deref().map(Path::new);
-    let is_foreign = |operand: &rulekeep::intent::Operand| match operand.kind {
+    let is_foreign = |operand: &Operand| match operand.kind {
         Kind::Url | Kind::Host => operand.role != Role::Named,
         Kind::Path => {
             operand.role == Role::Read && base.is_none_or(|base| !Path::new(&operand.value).starts_with(base))
@@ -52,19 +52,18 @@ pub(super) fn removed(facts: &Facts) -> Vec<String> {
 /// The paths that the effects of a call write and that do not exist yet, with the missing folders around them.
 pub(super) fn fresh(facts: &Facts) -> Vec<String> {
     // What a call moves was there before.
-    let moves = |act: &&rulekeep::intent::Act| act.operands.iter().any(|operand| operand.role == Role::Remove);
+    let moves = |act: &&Act| act.operands.iter().any(|operand| operand.role == Role::Remove);
     let operands = facts.acts.iter().filter(|act| !moves(act)).flat_map(|act| &act.operands);
-    let is_written = |operand: &&rulekeep::intent::Operand| {
+    let is_written = |operand: &&Operand| {
         operand.kind == Kind::Path && operand.role == Role::Write && !operand.pattern && operand.value.starts_with('/')
     };
     let is_new = |path: &&str| std::fs::symlink_metadata(path).is_err();
     let written = operands.filter(is_written).map(|operand| operand.value.as_str()).filter(is_new);
     let base = facts.base.as_deref().map(Path::new);
-    let is_there = base.is_some_and(Path::exists);
     // A folder in which the conversation works is not its own, even if it cannot be seen from here.
     let is_own = |path: &&Path| {
-        let is_inside = base.is_some_and(|base| path.starts_with(base) && *path != base);
-        is_inside || is_there && base.is_none_or(|base| !base.starts_with(path))
+        let is_inside = |base: &Path| path.starts_with(base) && *path != base;
+        base.is_some_and(|base| is_inside(base) || !base.starts_with(path) && base.exists())
     };
     let around = |path| Path::new(path).ancestors().skip(1).take_while(is_own).filter_map(Path::to_str);
     written.flat_map(|path| std::iter::once(path).chain(around(path).take_while(is_new))).map(str::to_owned).collect()

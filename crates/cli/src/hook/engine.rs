@@ -270,23 +270,28 @@ impl Hearing<'_> {
     fn enforce(&self, call: &HostCall, facts: &Facts) -> Result<Enforced, Error> {
         let fresh = area::fresh(facts);
         let decide = |task: Option<TaskId>| {
-            let noting = task.map(|id| self.governor().tasks().get(id));
-            let noting = noting.and_then(Result::ok);
-            // What a call makes it may remove, and the next ones may run. A task that is over refuses the call.
-            let _ = noting.as_ref().map(|task| task.fetched(&fresh));
             let mut asked = self.asked(call, facts);
-            let is_own_work = |id| self.governor().tasks().get(id).and_then(|task| task.is_own_work(facts));
-            if task.is_some_and(|id| is_own_work(id).unwrap_or(false)) {
-                asked.context.get_or_insert_default().insert(OWN_WORK.to_owned(), true.into());
+            // A task that is over refuses the call.
+            let held = task.and_then(|id| self.governor().tasks().get(id).ok());
+            if let Some(task) = &held {
+                // What a call makes it may remove, and later ones may run.
+                let is_own = task.fetched(&fresh).and_then(|()| task.is_own_work(facts));
+                if is_own.unwrap_or(false) {
+                    asked.context.get_or_insert_default().insert(OWN_WORK.to_owned(), true.into());
+                }
             }
             let request = Enforce { form: DecisionForm::Input(asked), task: task.map(|task| task.to_string()) };
             let decided = Access::Everything.make(&self.engine.gateway, request);
-            let is_granted = decided.as_ref().is_ok_and(|decided| decided.enforcement.decision == Decision::Allow);
-            let _ = noting.as_ref().map(|task| match is_granted {
-                false => task.disowned(&fresh),
-                true if area::brings_in(facts) => task.disowned(area::removed(facts)),
-                true => task.created(&fresh).and_then(|()| task.disowned(area::removed(facts))),
-            });
+            if let Some(task) = &held {
+                let is_granted = decided.as_ref().is_ok_and(|decided| decided.enforcement.decision == Decision::Allow);
+                let _ = if !is_granted {
+                    task.disowned(&fresh)
+                } else if area::brings_in(facts) {
+                    task.disowned(area::removed(facts))
+                } else {
+                    task.created(&fresh).and_then(|()| task.disowned(area::removed(facts)))
+                };
+            }
             decided
         };
         let has_folder = self.event.cwd.as_deref().is_some_and(|folder| Path::new(folder).parent().is_some());
@@ -544,9 +549,9 @@ fn within(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// Longest part of a call that a ruling quotes, in characters.
 /// The key of a context that says that the riskiest parts of a call only remove or run what its conversation made.
 const OWN_WORK: &str = "ownWork";
+/// Longest part of a call that a ruling quotes, in characters.
 const LONGEST_CAUSE: usize = 120;
 /// The reviewer that stands for the user whom a host asked.
 pub(crate) const HOST_USER: &str = "host-user";

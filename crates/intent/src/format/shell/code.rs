@@ -200,10 +200,11 @@ impl Shell<'_, '_> {
             let act = Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.7);
             acts.push(act.at_risk(RiskLevel::High));
         }
-        let shown = super::process::shown(code);
+        let shown = if interpreter == "python" { super::process::shown(code) } else { None };
         let code_of_calls = shown.as_ref().map_or(code, |shown| shown.rest.as_str());
-        let lower_of_calls = code_of_calls.to_ascii_lowercase();
-        let has_call = |list: &List| list.iter().any(|call| has_word(&lower_of_calls, call));
+        let lower_of_calls = shown.as_ref().map(|shown| shown.rest.to_ascii_lowercase());
+        let lower_of_calls = lower_of_calls.as_deref().unwrap_or(&lower);
+        let has_call = |list: &List| list.iter().any(|call| has_word(lower_of_calls, call));
         // Text in backticks is a command line.
         let has_ticks = matches!(interpreter, "ruby" | "perl" | "php") && (code.contains('`') || code.contains("%x"));
         let runs = !only_edits(interpreter, code) && (has_ticks || has_call(&marks.runs) || calls_code(code_of_calls));

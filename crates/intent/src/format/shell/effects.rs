@@ -362,7 +362,12 @@ impl<'l> Shell<'l, '_> {
         match (name, lexed.operands.first()) {
             ("pushd", None) | ("popd" | "dirs", _) => self.folders = super::folders::Folders::Unknown,
             ("pushd", Some(word)) if word.text.starts_with('+') => self.folders = super::folders::Folders::Unknown,
-            ("cd" | "pushd" | "chdir", to) => self.change_folder(to),
+            ("cd" | "pushd" | "chdir", to) => {
+                if to.is_none() {
+                    self.path(&Word { text: "~".to_owned(), ..Word::default() }, Role::Named, false);
+                }
+                self.change_folder(to);
+            }
             _ => {}
         }
     }
@@ -399,6 +404,9 @@ impl Lexed<'_> {
 
 /// The only name of what `find` looks for, if tools make that anew: `find . -name __pycache__`.
 pub(super) fn found_name<'w>(lexed: &'w Lexed<'_>) -> Option<&'w str> {
+    if &*lexed.program.name != "find" {
+        return None;
+    }
     let is_name = |key: &str| matches!(key, "-name" | "-iname" | "-path");
     // Only tests that narrow may stand in front of the name: what an action does, it does before what follows it.
     let narrows =
@@ -410,8 +418,7 @@ pub(super) fn found_name<'w>(lexed: &'w Lexed<'_>) -> Option<&'w str> {
     let mut names = lexed.options.iter().filter(|given| is_name(given.key));
     let (first, second) = (names.next()?, names.next());
     let name = first.value.as_ref().filter(|word| !word.dynamic && second.is_none() && !may_be_others)?;
-    let is_one = lexed.program.name.as_ref() == "find" && is_rebuilt(&name.text);
-    is_one.then_some(name.text.as_str())
+    is_rebuilt(&name.text).then_some(name.text.as_str())
 }
 
 /// A name anywhere below a folder.

@@ -32,7 +32,7 @@ pub(super) struct Script {
     pub set: Vec<String>,
     /// The values of variables of which only running the line shows which one holds.
     pub unsure: Vec<String>,
-    /// The variables of which the line shows the value, each with the place behind which it is set.
+    /// For its functions: the variables of which the line shows the value, each with the place behind which it is set.
     pub known: HashMap<String, (String, usize)>,
     /// The variables that hold what a command prints.
     pub printed: HashSet<String>,
@@ -93,10 +93,12 @@ pub(super) fn split_with(line: &str, known: HashMap<String, String>) -> Script {
     lexer.bodies_at_end();
     let mut script = lexer.script;
     script.set = set;
-    for (name, value) in lexer.variables {
-        if let (Variable::Known(value), Some(at)) = (value, lexer.set_at.get(&name)) {
-            script.known.insert(name, (value, *at));
-        }
+    if !script.functions.is_empty() {
+        let known = lexer.variables.into_iter().filter_map(|(name, value)| match (value, lexer.set_at.get(&name)) {
+            (Variable::Known(value), Some(at)) => Some((name, (value, *at))),
+            _ => None,
+        });
+        script.known = known.collect();
     }
     for command in &mut script.commands {
         for text in &mut command.texts {

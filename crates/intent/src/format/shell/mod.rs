@@ -228,9 +228,9 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.budget -= line.len();
         #[cfg(test)]
         tests::count(1);
-        let script = lexer::split_with(line, inherited);
+        let mut script = lexer::split_with(line, inherited);
         if depth == 0 {
-            self.known.clone_from(&script.known);
+            self.known = std::mem::take(&mut script.known);
         }
         if script.unclear {
             self.unclear("command", line);

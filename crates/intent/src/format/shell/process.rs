@@ -76,11 +76,7 @@ fn command(code: &str, start: usize) -> Option<(String, usize)> {
                 let filled = rest.strip_prefix('f').and_then(|_| literal(code, at + 1)).map(|(_, behind)| behind);
                 at = match filled.filter(|behind| is_end(code, *behind)) {
                     Some(behind) => behind,
-                    None => VALUE
-                        .as_ref()?
-                        .find(rest)
-                        .map(|found| at + found.end())
-                        .filter(|behind| is_end(code, *behind))?,
+                    None => Some(at + VALUE.as_ref()?.find(rest)?.end()).filter(|behind| is_end(code, *behind))?,
                 };
                 words.push("\"$VALUE\"".to_owned());
             }
@@ -94,14 +90,18 @@ fn command(code: &str, start: usize) -> Option<(String, usize)> {
     (is_all && !words.is_empty()).then(|| (words.join(" "), at + 1))
 }
 
-/// The rest of a call, up to its bracket.
+/// The rest of a call, up to its bracket. `None` if a text with a bracket stands in it.
 fn call_end(rest: &str) -> Option<&str> {
     let mut depth = 0_usize;
+    let mut quote = None;
     for (at, c) in rest.char_indices() {
-        match c {
-            '(' | '[' | '{' => depth += 1,
-            ')' if depth == 0 => return rest.get(..at),
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), '(' | ')' | '\\') => return None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')') if depth == 0 => return rest.get(..at),
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
@@ -136,7 +136,7 @@ fn blanks(text: &str) -> usize {
     text.len() - text.trim_start().len()
 }
 
-/// What may follow the first argument of a call.
+/// Characters that may follow the first argument of a call.
 const BEHIND: [char; 2] = [',', ')'];
 /// Code that changes where or with what a program runs.
 const ELSEWHERE: &[&str] = &["chdir", "environ", "putenv", "communicate(", ".stdin", "getattr", "setattr", "vars("];
@@ -187,6 +187,7 @@ mod tests {
             "subprocess.run(['rm', 'x'], cwd='/srv')",
             "subprocess.run(['bash'], input=b'ls')",
             "os.chdir('/srv'); os.system('ls')",
+            "subprocess.run(['rm', 'x'], timeout=f(')'), cwd='/srv')",
             "subprocess.run(['ls'], **{'executable': '/tmp/x'})",
         ] {
             assert!(shown(code).is_none(), "{code}");

@@ -5,7 +5,7 @@ use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use crate::format::place;
 use crate::format::tables::{lines, places};
-use crate::programs::{Does, Language, Rule, Takes};
+use crate::programs::{Does, Language, Means, Rule, Takes};
 use crate::reading::Act;
 use crate::sign::{Sign, Signs};
 
@@ -92,9 +92,9 @@ impl Shell<'_, '_> {
                 || all(&looped)
                 || found.is_some_and(all)
         };
-        let is_none_kept = !lexed.operands.is_empty() && lexed.operands.iter().all(is_kept_nowhere);
-        let is_none_kept = is_none_kept || found_name(lexed).is_some();
-        if is_none_kept && acts.iter().all(removes_files) {
+        let is_none_kept =
+            || found_name(lexed).is_some() || !lexed.operands.is_empty() && lexed.operands.iter().all(is_kept_nowhere);
+        if acts.iter().all(removes_files) && is_none_kept() {
             // Temporary files are not kept anyway, and tools make the others anew.
             least = None;
             for act in acts.iter_mut().filter(|act| act.signs.has(Sign::Bulk)) {
@@ -237,13 +237,20 @@ fn is_administrator_role(value: &str) -> bool {
     }
 }
 
-/// Returns whether an option makes the command a trial, and none that follows takes it back: `--no-dry-run`.
+/// Returns whether an option makes the command a trial, and no word takes it back: `--dry-run --no-dry-run`.
 fn is_trial(lexed: &Lexed<'_>) -> bool {
-    let tries = |given: &super::options::Given<'_>| given.means.does.iter().any(|does| matches!(does, Does::Only(_)));
-    let is_back = |word: &str| word.starts_with("--no-dry") || word.starts_with("--no-check");
-    lexed.options.iter().any(tries)
-        && !lexed.options.iter().any(|given| is_back(given.key))
-        && !lexed.left.iter().any(|word| is_back(&word.text))
+    let tries = |means: &Means| means.does.iter().any(|does| matches!(does, Does::Only(_)));
+    let takes_back = |word: &str| {
+        let rest = word.strip_prefix("--no-").filter(|rest| !rest.is_empty());
+        let is_trial = |name: &str, rest: &str| name.strip_prefix("--").is_some_and(|name| name.starts_with(rest));
+        rest.is_some_and(|rest| {
+            let options = lexed.row.options().chain(lexed.program.options());
+            options.into_iter().any(|(name, means)| tries(means) && is_trial(name, rest))
+        })
+    };
+    lexed.options.iter().any(|given| tries(given.means))
+        && !lexed.options.iter().any(|given| takes_back(given.key))
+        && !lexed.left.iter().any(|word| takes_back(&word.text))
 }
 
 /// Returns whether an option is switched off: `--dry-run=none`.

@@ -455,14 +455,13 @@ pub(super) fn is_remote_code(word: &str) -> bool {
             .is_some_and(|(host, _)| host.contains('.') && !host.starts_with('.'))
 }
 
-/// Returns whether a word holds what another command prints, not only the value of a variable.
 /// The command for which a setting gives another name: `alias.p=push`.
 pub(super) fn alias_of(lexed: &Lexed<'_>, key: &str, value: &str) -> Option<String> {
     let is_alias = key.to_ascii_lowercase().starts_with("alias.") && !value.starts_with('!');
     is_alias.then(|| format!("{} {value}", lexed.program.name))
 }
 
-/// Returns whether a part of a word that is known only at run time is what a command prints.
+/// Returns whether a word holds what another command prints, not only the value of a variable.
 pub(super) fn holds_output(text: &str) -> bool {
     text.match_indices('$').any(|(at, _)| {
         let next = text.get(at + 1..).and_then(|rest| rest.chars().next());
