@@ -1,0 +1,66 @@
+//! Confined runs: a process that can do no more than a decision permits.
+//!
+//! A [`Profile`] says which files a run may read and write, and which hosts it may reach. It is derived from the
+//! constraint `confine` of a decision and from the facts of the request. [`Profile::exec`] restricts the calling
+//! process to it and executes a program; [`supervise`] does so in a child, whose connections go through a proxy that
+//! admits the profile's hosts only.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `profile.rs`, `terms.rs` | from a decision to a profile |
+//! | `table.rs`, `tools.toml` | folders of systems and build tools, hosts of registries |
+//! | `enter.rs` | the steps in which a process gives up its rights |
+//! | `view.rs` | the file system that a run sees |
+//! | `calls.rs` | system calls that a run cannot make |
+//! | `supervisor.rs`, `proxy.rs` | runs that reach hosts |
+//!
+//! A step that fails is an error: nothing runs unconfined. Systems other than Linux support no confined runs.
+
+mod profile;
+mod table;
+mod terms;
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod enter;
+#[cfg(target_os = "linux")]
+mod proxy;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(target_os = "linux")]
+mod view;
+
+#[cfg(target_os = "linux")]
+pub use enter::attempt;
+pub use profile::{Denied, Ground, Network, Profile};
+#[cfg(target_os = "linux")]
+pub use supervisor::{Ended, supervise, supervised};
+
+/// An error of a confined run. The program was not started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system supports no confined runs.
+    #[error("this system supports no confined runs: {0}")]
+    Unsupported(String),
+    /// A profile cannot be made or used.
+    #[error("the run cannot be confined: {0}")]
+    Profile(String),
+    /// A step of the restriction failed.
+    #[error("the run cannot be confined: {step}: {source}")]
+    Step {
+        /// The step.
+        step: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+}
+
+#[cfg(target_os = "linux")]
+impl Error {
+    fn of(step: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let step = step.into();
+        |source| Self::Step { step, source }
+    }
+}

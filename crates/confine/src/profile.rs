@@ -1,0 +1,387 @@
+//! Profiles: the files and hosts that a run may reach, derived from a decision.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use rulekeep_types::Constraints;
+use rulekeep_types::facts::{Act, Facts, Kind, Operand, Role};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::table::{Table, expand, table};
+use crate::terms::Term;
+
+/// The files that a run may read and write, and the hosts that it may reach.
+///
+/// A path stands for itself and everything below it. What is neither readable nor writable is not visible.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Profile {
+    /// The folder in which the run starts.
+    pub folder: PathBuf,
+    /// Paths that may be read, and whose programs may be run.
+    pub read: BTreeSet<PathBuf>,
+    /// Paths that may be read, changed, created and removed.
+    pub write: BTreeSet<PathBuf>,
+    /// Devices that may be read and written.
+    pub devices: BTreeSet<PathBuf>,
+    /// Paths that are never visible, whatever contains them.
+    pub hidden: BTreeSet<PathBuf>,
+    /// Paths that are never written, whatever contains them.
+    pub locked: BTreeSet<PathBuf>,
+    /// The run's own folder for temporary files, which it also sees as `/tmp`.
+    pub temp: PathBuf,
+    /// Paths below `/tmp` that the request names, and that other programs find there after the run.
+    pub named_temp: BTreeSet<PathBuf>,
+    /// The network.
+    pub network: Network,
+}
+
+/// The network of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Network {
+    /// A loopback of its own, which reaches nothing but the run.
+    Own,
+    /// A loopback of its own, and these hosts through a proxy.
+    Hosts(BTreeSet<String>),
+    /// The network of the machine.
+    Any,
+}
+
+/// The circumstances of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    /// The folder in which the run starts.
+    pub folder: &'a Path,
+    /// The user's home.
+    pub home: Option<&'a Path>,
+    /// Further folders that belong to the work.
+    pub areas: &'a [PathBuf],
+    /// The run's own folder for temporary files.
+    pub temp: &'a Path,
+    /// The paths that rules deny.
+    pub denied: &'a [Denied],
+}
+
+/// A pattern of paths that a rule denies. `*` stands for any text, slashes included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    /// The pattern; one that does not start with `/` or `~` may begin at any folder.
+    pub pattern: String,
+    /// Whether reading stays permitted.
+    pub is_readable: bool,
+}
+
+impl Profile {
+    /// Derives the profile of a granted request; `None` if its constraints do not confine it.
+    ///
+    /// Several terms of the constraint `confine` give what all of them permit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Profile`] for a constraint of another form, for a folder that is not absolute or is the root or a
+    /// home, and for denied paths that cannot be kept from the run.
+    pub fn of(constraints: &Constraints, facts: &Facts, ground: &Ground<'_>) -> Result<Option<Self>, Error> {
+        let Some(value) = constraints.get("confine") else { return Ok(None) };
+        let terms = Term::read(value).map_err(Error::Profile)?;
+        let table = table()?;
+        for folder in ground.areas.iter().map(PathBuf::as_path).chain([ground.folder]) {
+            let holds_home = ground.home.is_some_and(|home| home.starts_with(folder));
+            if !is_plain(folder) || folder.parent().is_none() || holds_home {
+                return Err(Error::Profile(format!("{} is no folder to work in", folder.display())));
+            }
+        }
+        let workspace = Workspace::of(table, facts, ground);
+        let mut terms = terms.iter().map(|term| workspace.within(term, ground));
+        let first = terms.next().unwrap_or_else(|| workspace.within(&Term::default(), ground));
+        let all = terms.fold(first, |all, term| all.and(&term));
+        let paths = |entries: &[String]| -> Vec<PathBuf> {
+            entries.iter().filter_map(|entry| expand(entry, ground.home)).collect()
+        };
+        let mut profile = Self {
+            folder: ground.folder.to_owned(),
+            read: all.read.into_iter().chain(paths(&table.system)).collect(),
+            write: all.write,
+            devices: paths(&table.devices).into_iter().collect(),
+            hidden: paths(&table.hidden).into_iter().collect(),
+            locked: BTreeSet::new(),
+            temp: ground.temp.to_owned(),
+            named_temp: all.named_temp,
+            network: match all.hosts {
+                hosts if hosts.contains("*") => Network::Any,
+                hosts if hosts.is_empty() => Network::Own,
+                hosts => Network::Hosts(hosts),
+            },
+        };
+        for denied in ground.denied {
+            profile.subtract(denied, ground.home)?;
+        }
+        Ok(Some(profile))
+    }
+
+    /// Keeps denied paths from the run: those that exist now, and the one that a pattern without wildcards, or with
+    /// one only at its end, names.
+    fn subtract(&mut self, denied: &Denied, home: Option<&Path>) -> Result<(), Error> {
+        let taken = if denied.is_readable { &mut self.locked } else { &mut self.hidden };
+        let pattern = match denied.pattern.strip_prefix('~') {
+            Some(rest) => home.map_or(format!("*{rest}"), |home| format!("{}{rest}", home.display())),
+            None => denied.pattern.clone(),
+        };
+        let literal = pattern.strip_suffix("/*").unwrap_or(&pattern);
+        let is_literal = !literal.contains('*') && !literal.is_empty();
+        if let Some(path) = Some(Path::new(literal)).filter(|path| is_literal && path.is_absolute()) {
+            if is_plain(path) {
+                taken.insert(path.to_owned());
+            }
+            return Ok(());
+        }
+        if is_literal && !literal.starts_with('*') {
+            taken.extend(self.write.iter().map(|root| root.join(literal.trim_start_matches("./"))));
+        }
+        let mut seen = 0;
+        let mut left: Vec<PathBuf> = self.write.iter().cloned().collect();
+        while let Some(path) = left.pop() {
+            seen += 1;
+            if seen > MOST_ENTRIES {
+                let (found, most) = (&denied.pattern, MOST_ENTRIES);
+                return Err(Error::Profile(format!("a rule denies {found:?}, which more than {most} files may match")));
+            }
+            if fits(&pattern, &path.to_string_lossy()) {
+                taken.insert(path);
+            } else if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+                let entries = std::fs::read_dir(&path).into_iter().flatten();
+                left.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a term permits.
+#[derive(Debug, Clone)]
+struct Workspace {
+    read: BTreeSet<PathBuf>,
+    write: BTreeSet<PathBuf>,
+    named_temp: BTreeSet<PathBuf>,
+    hosts: BTreeSet<String>,
+}
+
+impl Workspace {
+    /// The folders of the work, the tools, and what the acts of the request name.
+    fn of(table: &Table, facts: &Facts, ground: &Ground<'_>) -> Self {
+        let expand = |entry: &String| expand(entry, ground.home);
+        let mut write: BTreeSet<PathBuf> = ground.areas.iter().cloned().collect();
+        write.extend([ground.folder.to_owned(), ground.temp.to_owned()]);
+        let mut read: BTreeSet<PathBuf> = table.settings.iter().filter_map(expand).collect();
+        let (mut hosts, mut named_temp) = (BTreeSet::new(), BTreeSet::new());
+        for tool in &table.tool {
+            read.extend(tool.read.iter().filter_map(expand));
+            write.extend(tool.write.iter().filter_map(expand));
+            if facts.acts.iter().any(|act| runs(act, &tool.programs)) {
+                hosts.extend(tool.hosts.iter().cloned());
+            }
+        }
+        for operand in facts.acts.iter().flat_map(|act| &act.operands) {
+            match operand.kind {
+                Kind::Path => {
+                    let Some(path) = literal(operand) else { continue };
+                    if path.starts_with("/tmp") {
+                        named_temp.insert(path);
+                    } else if matches!(operand.role, Role::Write | Role::Remove) {
+                        write.extend(std::iter::once(path).filter(|path| path.parent().is_some()));
+                    } else {
+                        read.extend(std::iter::once(path).filter(|path| path.parent().is_some()));
+                    }
+                }
+                Kind::Host if operand.role != Role::Named && !operand.pattern => {
+                    hosts.insert(operand.value.clone());
+                }
+                _ => {}
+            }
+        }
+        Self { read, write, named_temp, hosts }
+    }
+
+    /// What a term permits of the workspace, or instead of it.
+    fn within(&self, term: &Term, ground: &Ground<'_>) -> Self {
+        let paths = |entries: &[String]| -> BTreeSet<PathBuf> {
+            let own = entries.iter().filter_map(|entry| expand(entry, ground.home));
+            own.map(|path| plain(&ground.folder.join(path))).chain([ground.temp.to_owned()]).collect()
+        };
+        let mut all = self.clone();
+        if let Some(write) = &term.write {
+            all.write = paths(write);
+            all.read.extend([ground.folder.to_owned()]);
+        }
+        if let Some(read) = &term.read {
+            all.read = paths(read);
+        }
+        if let Some(hosts) = &term.hosts {
+            all.hosts = hosts.iter().cloned().collect();
+        }
+        all
+    }
+
+    /// What both permit.
+    fn and(self, other: &Self) -> Self {
+        let readable = |one: &Self| -> BTreeSet<PathBuf> { one.read.union(&one.write).cloned().collect() };
+        let hosts = match (self.hosts.contains("*"), other.hosts.contains("*")) {
+            (true, _) => other.hosts.clone(),
+            (_, true) => self.hosts.clone(),
+            _ => self.hosts.intersection(&other.hosts).cloned().collect(),
+        };
+        Self {
+            read: common(&readable(&self), &readable(other)),
+            write: common(&self.write, &other.write),
+            named_temp: self.named_temp,
+            hosts,
+        }
+    }
+}
+
+/// The paths that both sets permit.
+fn common(one: &BTreeSet<PathBuf>, other: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let inside = |path: &&PathBuf, roots: &BTreeSet<PathBuf>| roots.iter().any(|root| path.starts_with(root));
+    let (a, b) = (one.iter().filter(|path| inside(path, other)), other.iter().filter(|path| inside(path, one)));
+    a.chain(b).cloned().collect()
+}
+
+/// Whether an act runs one of the programs.
+fn runs(act: &Act, programs: &[String]) -> bool {
+    let name = |command: &str| {
+        let program = command.split_whitespace().next()?;
+        Some(program.rsplit('/').next().unwrap_or(program).to_owned())
+    };
+    act.commands.iter().chain(&act.command).filter_map(|command| name(command)).any(|name| programs.contains(&name))
+}
+
+/// The path that an operand names, or the folder in which its pattern begins.
+fn literal(operand: &Operand) -> Option<PathBuf> {
+    let value = Path::new(&operand.value);
+    let is_open = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
+    let known = value.components().take_while(|part| !operand.pattern || !is_open(part));
+    Some(known.collect::<PathBuf>()).filter(|path| is_plain(path))
+}
+
+/// Whether a path is absolute and has no `..`.
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && !path.components().any(|part| part == Component::ParentDir)
+}
+
+/// An absolute path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Whether a pattern, in which `*` stands for any text, fits a path, or its end below a folder.
+fn fits(pattern: &str, path: &str) -> bool {
+    if pattern.starts_with(['/', '*']) {
+        return wild(pattern, path);
+    }
+    let ends = path.match_indices('/').map(|(at, slash)| &path[at + slash.len()..]);
+    ends.into_iter().any(|end| wild(pattern.trim_start_matches("./"), end))
+}
+
+fn wild(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut text = text;
+    for part in parts {
+        let Some(at) = text.find(part) else { return false };
+        text = &text[at + part.len()..];
+    }
+    text.ends_with(last)
+}
+
+/// Largest number of files among which denied ones are searched.
+const MOST_ENTRIES: usize = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn profile(confine: Value, denied: &[Denied]) -> Result<Option<Profile>, Error> {
+        let mut constraints = Constraints::new();
+        constraints.insert("confine", confine);
+        let ground = Ground {
+            folder: Path::new("/home/u/shop"),
+            home: Some(Path::new("/home/u")),
+            areas: &[],
+            temp: Path::new("/tmp/own"),
+            denied,
+        };
+        Profile::of(&constraints, &Facts::default(), &ground)
+    }
+
+    fn has(paths: &BTreeSet<PathBuf>, path: &str) -> bool {
+        paths.contains(Path::new(path))
+    }
+
+    #[test]
+    fn several_terms_give_what_all_permit() {
+        let both = profile(json!(["workspace", "offline"]), &[]).unwrap().unwrap();
+        assert_eq!(both.network, Network::Own);
+        let own = json!({ "write": ["./out", "~/other", "/srv/data"], "hosts": ["a.example"] });
+        let alone = profile(json!([own]), &[]).unwrap().unwrap();
+        assert!(has(&alone.write, "/home/u/shop/out") && has(&alone.write, "/srv/data"), "{alone:?}");
+        assert!(!has(&alone.write, "/home/u/shop") && has(&alone.read, "/home/u/shop"));
+        assert_eq!(alone.network, Network::Hosts(BTreeSet::from(["a.example".to_owned()])));
+        let tight = profile(json!([own, "workspace"]), &[]).unwrap().unwrap();
+        assert!(has(&tight.write, "/home/u/shop/out") && !has(&tight.write, "/srv/data"), "{tight:?}");
+        assert_eq!(tight.network, Network::Own);
+        for odd in [json!(null), json!("Workspace"), json!([]), json!({ "wirte": [] }), json!({ "write": "a" })] {
+            assert!(profile(odd.clone(), &[]).is_err(), "{odd}");
+        }
+        let free = Profile::of(
+            &Constraints::new(),
+            &Facts::default(),
+            &Ground { folder: Path::new("/w"), home: None, areas: &[], temp: Path::new("/tmp/own"), denied: &[] },
+        );
+        assert_eq!(free.unwrap(), None);
+    }
+
+    #[test]
+    fn denied_paths_are_kept_from_the_run() {
+        let denied = |pattern: &str, is_readable| Denied { pattern: pattern.to_owned(), is_readable };
+        let rules = [denied(".github/*", true), denied("~/notes/*", false), denied("/home/u/shop/keys", false)];
+        let profile = profile(json!("workspace"), &rules).unwrap().unwrap();
+        assert!(has(&profile.locked, "/home/u/shop/.github"), "{:?}", profile.locked);
+        assert!(has(&profile.hidden, "/home/u/notes") && has(&profile.hidden, "/home/u/shop/keys"));
+    }
+
+    #[test]
+    fn a_folder_around_the_home_is_no_folder_to_work_in() {
+        for folder in ["/", "/home", "/home/u", "shop", "/home/u/shop/../.."] {
+            let mut constraints = Constraints::new();
+            constraints.insert("confine", json!("workspace"));
+            let (folder, home) = (Path::new(folder), Some(Path::new("/home/u")));
+            let ground = Ground { folder, home, areas: &[], temp: Path::new("/tmp/own"), denied: &[] };
+            assert!(Profile::of(&constraints, &Facts::default(), &ground).is_err(), "{}", folder.display());
+        }
+    }
+
+    #[test]
+    fn patterns_fit_paths_and_their_ends() {
+        for (pattern, path, is_inside) in [
+            ("*.env", "/w/a/.env", true),
+            ("secrets/*", "/w/secrets/a", true),
+            ("secrets/*", "/w/my-secrets/a", false),
+            ("/w/*/k*y", "/w/a/b/key", true),
+            ("/w/a", "/w/ab", false),
+        ] {
+            assert_eq!(fits(pattern, path), is_inside, "{pattern} {path}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The file system that a run sees: a root of its own, in which only the paths of its profile exist.
+//!
+//! Landlock decides what may be read and written. The view keeps what Landlock does not restrict from the run: sockets
+//! of other programs, names and sizes of files, and paths that are denied within permitted ones.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::pivot_root;
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use crate::{Error, Profile};
+
+/// Replaces the root of this process, which is in a mount namespace of its own, by the view of a profile.
+pub(crate) fn make(profile: &Profile) -> Result<(), Error> {
+    let failed = |what: &'static str| move |error: nix::Error| Error::of(what)(error.into());
+    let (seen, withheld) = (outermost(profile), Withheld::of(profile));
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(failed("private mounts"))?;
+    // The old root is reached under OLD, also what `/tmp` covers there.
+    let held = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("tmpfs"), "/tmp", Some("tmpfs"), held, Some("mode=755")).map_err(failed("a root of its own"))?;
+    for folder in ["/tmp/old", "/tmp/new"] {
+        fs::create_dir(folder).map_err(Error::of(folder))?;
+    }
+    pivot_root("/tmp", "/tmp/old").map_err(failed("the first change of the root"))?;
+    std::env::set_current_dir("/").map_err(Error::of("the root"))?;
+    mount(Some("tmpfs"), NEW, Some("tmpfs"), held, Some("mode=755")).map_err(failed("a root of its own"))?;
+    fill(profile, &seen, &withheld)?;
+    std::env::set_current_dir(NEW).map_err(Error::of(NEW))?;
+    pivot_root(".", ".").map_err(failed("the second change of the root"))?;
+    umount2(".", MntFlags::MNT_DETACH).map_err(failed("the old root"))?;
+    std::env::set_current_dir(&profile.folder).map_err(Error::of(profile.folder.display().to_string()))
+}
+
+/// Makes the paths of a profile visible below [`NEW`].
+fn fill(profile: &Profile, seen: &[PathBuf], withheld: &[Withheld]) -> Result<(), Error> {
+    fs::create_dir_all(Path::new(EMPTY).join("folder")).map_err(Error::of("an empty folder"))?;
+    fs::write(Path::new(EMPTY).join("file"), "").map_err(Error::of("an empty file"))?;
+    for path in seen {
+        place(path, 0).map_err(Error::of(path.display().to_string()))?;
+    }
+    devices().map_err(Error::of("/dev"))?;
+    temp(profile).map_err(Error::of(profile.temp.display().to_string()))?;
+    for kept in withheld {
+        withhold(kept).map_err(Error::of(kept.path.display().to_string()))?;
+    }
+    Ok(())
+}
+
+/// Makes a path visible, with the links on the way to it. A path that does not exist is left out.
+fn place(path: &Path, depth: usize) -> io::Result<()> {
+    let mut at = PathBuf::from("/");
+    let mut rest = path.components();
+    while let Some(part) = rest.next() {
+        if part == Component::RootDir {
+            continue;
+        }
+        let next = at.join(part);
+        let Ok(found) = fs::symlink_metadata(below(OLD, &next)) else { return Ok(()) };
+        let seen = below(NEW, &next);
+        let is_new = fs::symlink_metadata(&seen).is_err();
+        if found.is_symlink() {
+            let link = fs::read_link(below(OLD, &next))?;
+            if is_new {
+                symlink(&link, &seen)?;
+            }
+            if depth > MOST_LINKS {
+                return Err(io::Error::other("too many links"));
+            }
+            return place(&normal(&at.join(link).join(rest.as_path())), depth + 1);
+        }
+        if is_new && found.is_dir() {
+            fs::create_dir(&seen)?;
+        } else if is_new {
+            fs::write(&seen, "")?;
+        }
+        at = next;
+    }
+    if at.parent().is_none() {
+        return Err(io::Error::other("a profile cannot contain the root"));
+    }
+    bind(&below(OLD, &at), &below(NEW, &at))
+}
+
+/// The links and folders of `/dev` that programs expect.
+fn devices() -> io::Result<()> {
+    let dev = below(NEW, Path::new("/dev"));
+    fs::create_dir_all(&dev)?;
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        symlink(target, dev.join(name))?;
+    }
+    fs::create_dir(dev.join("shm"))?;
+    let none = None::<&str>;
+    let held = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    Ok(mount(none, &dev.join("shm"), Some("tmpfs"), held, Some("mode=1777"))?)
+}
+
+/// The run's own folder in the places for temporary files. What the request names there stays what it is.
+fn temp(profile: &Profile) -> io::Result<()> {
+    for place in ["/tmp", "/var/tmp"] {
+        let target = below(NEW, Path::new(place));
+        fs::create_dir_all(&target)?;
+        // Folders of the profile that are themselves below /tmp stay visible.
+        let inner: Vec<&PathBuf> = profile.read.union(&profile.write).filter(|path| path.starts_with(place)).collect();
+        let existing: Vec<&PathBuf> = inner.into_iter().filter(|path| below(OLD, path).exists()).collect();
+        bind(&below(OLD, &profile.temp), &target)?;
+        for path in existing {
+            let seen = below(NEW, path);
+            if below(OLD, path).is_dir() {
+                fs::create_dir_all(&seen)?;
+            } else if let Some(folder) = seen.parent() {
+                fs::create_dir_all(folder)?;
+                fs::OpenOptions::new().create(true).append(true).open(&seen)?;
+            }
+            bind(&below(OLD, path), &seen)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a visible path read-only, or covers it with an empty file or folder.
+///
+/// The folders around it become mounts, so that none of them can be renamed to make room for another one.
+fn withhold(kept: &Withheld) -> io::Result<()> {
+    let seen = below(NEW, &kept.path);
+    let Ok(found) = fs::symlink_metadata(&seen) else { return Ok(()) };
+    for folder in &kept.around {
+        bind(&below(NEW, folder), &below(NEW, folder))?;
+    }
+    if kept.is_readable {
+        bind(&seen, &seen)?;
+    } else {
+        bind(&Path::new(EMPTY).join(if found.is_dir() { "folder" } else { "file" }), &seen)?;
+    }
+    read_only(&seen)
+}
+
+/// A path that is kept from the run, without links.
+struct Withheld {
+    path: PathBuf,
+    /// The folders between a writable one and the path, the outermost first.
+    around: Vec<PathBuf>,
+    is_readable: bool,
+}
+
+impl Withheld {
+    /// The paths of a profile that are kept from the run and exist.
+    fn of(profile: &Profile) -> Vec<Self> {
+        let locked = profile.locked.iter().map(|path| (path, true));
+        let all = locked.chain(profile.hidden.iter().map(|path| (path, false)));
+        let found: Vec<(PathBuf, bool)> =
+            all.filter_map(|(path, is_readable)| Some((fs::canonicalize(path).ok()?, is_readable))).collect();
+        let roots: Vec<PathBuf> = profile.write.iter().filter_map(|root| fs::canonicalize(root).ok()).collect();
+        let of = |(path, is_readable): (PathBuf, bool)| {
+            let is_inside = |folder: &&Path| roots.iter().any(|root| folder != root && folder.starts_with(root));
+            let mut around: Vec<PathBuf> = path.ancestors().skip(1).filter(is_inside).map(Path::to_owned).collect();
+            around.reverse();
+            Self { path, around, is_readable }
+        };
+        found.into_iter().map(of).collect()
+    }
+}
+
+/// The paths of a profile. A folder comes before what is in it, which is left out unless a link leads there.
+fn outermost(profile: &Profile) -> Vec<PathBuf> {
+    let mut all: Vec<&PathBuf> = profile.read.iter().chain(&profile.write).chain(&profile.devices).collect();
+    all.sort_by_key(|path| path.components().count());
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for path in all {
+        if !seen.iter().any(|root| path.starts_with(root)) {
+            seen.push(path.clone());
+        }
+    }
+    seen
+}
+
+/// A path without `.` and `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            Component::CurDir => {}
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+fn below(root: &str, path: &Path) -> PathBuf {
+    Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn bind(source: &Path, target: &Path) -> io::Result<()> {
+    let none = None::<&str>;
+    Ok(mount(Some(source), target, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)?)
+}
+
+/// Makes a mount read-only and keeps its other flags, which a user namespace may not drop.
+fn read_only(path: &Path) -> io::Result<()> {
+    let has = statvfs(path)?.f_flag;
+    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    for (kept, flag) in [
+        (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
+        (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+        (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+        (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+    ] {
+        if has.contains(kept) {
+            flags |= flag;
+        }
+    }
+    let none = None::<&str>;
+    Ok(mount(none, path, none, flags, none)?)
+}
+
+/// The old root, while the view is made.
+const OLD: &str = "/old";
+/// The root of the view, while it is made.
+const NEW: &str = "/new";
+/// A folder with an empty file and an empty folder, outside the view.
+const EMPTY: &str = "/empty";
+const MOST_LINKS: usize = 40;
