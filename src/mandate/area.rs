@@ -344,13 +344,14 @@ impl<'a> Leaving<'a> {
         let by_tool = does(Operation::Delete) && !act.operands.iter().any(|one| one.role == Role::Remove);
         for operand in act.operands.iter().filter(|operand| operand.kind == Kind::Path) {
             let is_changed = match operand.role {
-                Role::Write | Role::Remove => true,
-                Role::Run => !is_program(&operand.value),
+                Role::Write | Role::Remove | Role::Run => true,
                 Role::Read | Role::Named | Role::SendTo | Role::Pay => false,
             };
             // Making something outside is an effect outside; removing it again is not.
             let is_own = operand.role != Role::Write && area.made(operand);
-            let outside = area.outside(operand).filter(|_| is_changed && !is_own);
+            // A virtual environment has links to the program that it was made with.
+            let outside = area.outside(operand).filter(|path| operand.role != Role::Run || !is_program(path));
+            let outside = outside.filter(|_| is_changed && !is_own);
             if let Some(path) = outside {
                 leaving.paths.push(path);
             } else if removes

@@ -231,4 +231,13 @@ fn a_link_out_of_the_work_area_leaves_it() {
     };
     assert_eq!(decide(json!("/home/ann/shop/dist/a")), Decision::Allow);
     assert_eq!(decide(json!("/srv/other/a")), Decision::Escalate);
+    let run = |link: &str| {
+        let call = json!({ "tool": "Bash", "arguments": { "command": ".venv/bin/python -m pytest" } }).to_string();
+        let context = json!({ "cwd": "/home/ann/shop", "links": { "/home/ann/shop/.venv/bin/python": link } });
+        task.enforce_input(Input::new(&call).context(context.as_object().unwrap())).unwrap().enforcement.decision
+    };
+    for program in ["/usr/bin/python3.11", "/home/ann/.pyenv/versions/3.11.7/bin/python3.11"] {
+        assert_eq!(run(program), Decision::Allow, "{program}");
+    }
+    assert_eq!(run("/srv/other/run"), Decision::Escalate);
 }

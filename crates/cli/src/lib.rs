@@ -7,6 +7,7 @@
 //! | `client` | calls to the daemon, or on the store if it does not run |
 //! | `hook` | the events of agents' hosts |
 //! | `doctor` | proof that hosts run the hook |
+//! | `exec` | confined runs |
 //! | `fleet` | an organisation of governors: hub, witness, orders |
 //! | `operate` | commands that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
 //! | `output` | printing answers for people and programs |
@@ -18,6 +19,7 @@
 mod client;
 mod daemon;
 pub mod doctor;
+mod exec;
 mod fleet;
 mod home;
 pub mod hook;
@@ -61,6 +63,8 @@ enum Command {
     Status(daemon::StatusOptions),
     /// Answers one event of an agent's host
     Hook(hook::Options),
+    /// Runs a command that was decided on, so that it can do no more than the decision permits
+    Exec(exec::Options),
     /// Sends a harmless, forbidden call through each registered hook, and lists when a host lets calls through
     Doctor(doctor::Options),
     /// Governs the calls between an MCP client and an MCP server
@@ -140,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Down(options) => ("down", daemon::down(&options)),
         Command::Status(options) => ("status", daemon::status(&options)),
         Command::Hook(options) => return hook::run(&options),
+        Command::Exec(options) => return exec::run(&options),
         Command::Doctor(options) => ("doctor", doctor::run(options)),
         Command::Mcp(command) => ("mcp", mcp::run(command)),
         Command::Sidecar(options) => ("sidecar", sidecar::run(options)),

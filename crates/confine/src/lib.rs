@@ -33,7 +33,7 @@ mod view;
 
 #[cfg(target_os = "linux")]
 pub use enter::attempt;
-pub use profile::{Denied, Ground, Network, Profile};
+pub use profile::{Denied, Ground, Network, Profile, is_confinable};
 #[cfg(target_os = "linux")]
 pub use supervisor::{Ended, supervise, supervised};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use rulekeep_types::Constraints;
-use rulekeep_types::facts::{Act, Facts, Kind, Operand, Role};
+use rulekeep_types::facts::{Act, Cause, Facts, Kind, Operand, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -158,6 +158,31 @@ impl Profile {
     }
 }
 
+/// Returns whether a request can be confined and has to be: it runs code whose effects no text shows, and nothing that
+/// it names is meant for others than the run.
+///
+/// # Errors
+///
+/// [`Error::Profile`] if the table of tools does not load.
+pub fn is_confinable(facts: &Facts) -> Result<bool, Error> {
+    let table = table()?;
+    let is_outgoing = |act: &Act| {
+        let is_sent = |operand: &Operand| {
+            let is_elsewhere = !matches!(operand.value.as_str(), "localhost" | "127.0.0.1" | "::1");
+            matches!(operand.kind, Kind::Host | Kind::Recipient) && operand.role != Role::Named && is_elsewhere
+        };
+        let words = act.command.iter().flat_map(|command| command.split_whitespace().skip(1));
+        let serves = |word: &str| word.split(':').any(|part| table.serving.iter().any(|known| known == part));
+        act.leaves
+            || runs(act, &table.outgoing)
+            || runs(act, &table.serving)
+            || words.take(WORDS_OF_A_SERVER).any(serves)
+            || act.operands.iter().any(is_sent)
+    };
+    let runs_code = |act: &Act| act.open.iter().any(|open| matches!(open.cause, Cause::Folder | Cause::Execution));
+    Ok(facts.acts.iter().any(runs_code) && !facts.acts.iter().any(is_outgoing))
+}
+
 /// What a term permits.
 #[derive(Debug, Clone)]
 struct Workspace {
@@ -304,6 +329,8 @@ fn wild(pattern: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
+/// Number of words after a program among which one may say that it serves others.
+const WORDS_OF_A_SERVER: usize = 3;
 /// Largest number of files among which denied ones are searched.
 const MOST_ENTRIES: usize = 50_000;
 

@@ -15,6 +15,10 @@ pub(crate) struct Table {
     pub(crate) devices: Vec<String>,
     pub(crate) hidden: Vec<String>,
     pub(crate) settings: Vec<String>,
+    /// Programs that a confined run has no use for.
+    pub(crate) outgoing: Vec<String>,
+    /// Words of commands that start servers for others.
+    pub(crate) serving: Vec<String>,
     pub(crate) tool: Vec<Tool>,
 }
 

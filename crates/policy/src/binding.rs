@@ -62,6 +62,11 @@ pub(super) struct Globs {
 }
 
 impl Globs {
+    /// The globs as written.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(Glob::as_str)
+    }
+
     /// Compiles globs for grants, whose regular expression with case is `exact`, and those for restrictions.
     pub(super) fn new<'g>(
         granted: impl IntoIterator<Item = &'g String>,

@@ -13,6 +13,7 @@ pub(super) enum ConstraintKind {
     Flag,
     Texts,
     Time,
+    Confine,
 }
 
 impl ConstraintKind {
@@ -24,6 +25,9 @@ impl ConstraintKind {
             Self::Flag => value.is_boolean(),
             Self::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
             Self::Time => value.is_string(),
+            Self::Confine => {
+                value.as_array().is_some_and(|terms| !terms.is_empty() && terms.iter().all(is_confinement))
+            }
         }
     }
 
@@ -35,9 +39,29 @@ impl ConstraintKind {
             Self::Flag => "true or false",
             Self::Texts => "a list of strings",
             Self::Time => "a timestamp with an offset, for example 2026-01-31T09:30:00Z",
+            Self::Confine => "\"workspace\", \"offline\", or a table with lists of read, write and hosts",
         }
     }
 }
+
+/// Whether a value confines a run.
+fn is_confinement(value: &Value) -> bool {
+    match value {
+        Value::String(word) => CONFINE_WORDS.contains(&word.as_str()),
+        Value::Object(lists) => {
+            let is_list = |(name, list): (&String, &Value)| {
+                CONFINE_LISTS.contains(&name.as_str()) && ConstraintKind::Texts.fits(list)
+            };
+            !lists.is_empty() && lists.iter().all(is_list)
+        }
+        _ => false,
+    }
+}
+
+const CONFINE_WORDS: [&str; 2] = ["workspace", "offline"];
+const CONFINE_LISTS: [&str; 3] = ["read", "write", "hosts"];
+/// The constraint that confines a run.
+pub(super) const CONFINE: &str = "confine";
 
 /// The name and the type of each constraint.
 pub(super) const KNOWN: &[(&str, ConstraintKind)] = &[
@@ -50,6 +74,7 @@ pub(super) const KNOWN: &[(&str, ConstraintKind)] = &[
     ("allowedHosts", ConstraintKind::Texts),
     ("redactFields", ConstraintKind::Texts),
     ("expiresAt", ConstraintKind::Time),
+    (CONFINE, ConstraintKind::Confine),
 ];
 
 #[cfg(test)]
@@ -125,6 +150,12 @@ mod tests {
             "The end of the grant. A document's time is rewritten in UTC.",
             "every method of `Grant`; `Enforcement::grant`; `Governor::guard`",
             "the earlier",
+        ],
+        [
+            "confine",
+            "The files and hosts that the programs of the action may reach. See [confined runs](confined-runs.md).",
+            "`rulekeep exec`, to which hooks rewrite commands; elsewhere the caller",
+            "what both permit",
         ],
     ];
 

@@ -56,7 +56,7 @@ pub use explain::{OperandTrace, RuleTrace};
 pub use limit::{LimitUse, SharedLimitTerms};
 pub use preapproval::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 pub use request::PolicyRequest;
-pub use rule::Effect;
+pub use rule::{DeniedPath, Effect};
 pub use rulekeep_types::document::PolicyFormat;
 pub use rulekeep_types::{Constraints, Problem, Severity};
 pub use set::{PolicySet, PolicySource};

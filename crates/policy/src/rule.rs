@@ -17,7 +17,9 @@ use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
 use super::request::PolicyRequest;
 use rulekeep_types::facts::{Act, Doing, Kind, Kinds, Operand, Role};
-use rulekeep_types::{Capability, Classification, Constraints, Facts, Intent, Resource, RiskLevel, Tier, closed_words};
+use rulekeep_types::{
+    Capability, Classification, Constraints, Facts, Intent, Operation, Resource, RiskLevel, Tier, closed_words,
+};
 
 closed_words! {
     /// The effect of a policy rule on the capabilities it matches. An earlier effect outranks a later one.
@@ -139,10 +141,31 @@ impl Rule {
         self.matches.acts(request, None, Way::Restricts).is_ok_and(|binding| binding == Binding::Maybe)
     }
 
+    /// The paths that the rule is about.
+    pub(super) fn denied_paths(&self) -> impl Iterator<Item = DeniedPath> {
+        let is_of_paths = |clause: &&ContextClause| matches!(clause.fact, Some(Fact::Paths | Fact::Targets));
+        let patterns = self.matches.context.iter().filter(is_of_paths).filter_map(|clause| clause.globs.as_deref());
+        let reads = |resource| self.speaks_about(&Capability::new(resource, Operation::Read));
+        let is_readable = !reads(Resource::File) && !reads(Resource::Credential);
+        let is_path = |pattern: &&str| pattern.contains(['/', '.', '*']) && !pattern.contains(':');
+        let texts = patterns.flat_map(Globs::texts).filter(is_path);
+        texts.map(move |pattern| DeniedPath { pattern: pattern.to_owned(), is_readable })
+    }
+
     /// Returns whether a degrading rule lists a capability in `to`.
     pub(super) fn leaves(&self, capability: &Capability) -> bool {
         self.to.iter().any(|pattern| pattern.matches(capability))
     }
+}
+
+/// A pattern of paths that a rule denies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeniedPath {
+    /// The pattern, as the rule has it.
+    pub pattern: String,
+    /// Whether reading stays permitted.
+    pub is_readable: bool,
 }
 
 /// The time a reviewer has to answer if the rule does not say.

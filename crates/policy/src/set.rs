@@ -19,12 +19,12 @@ use super::layers::Layers;
 use super::limit::{LimitUse, Meter, SharedLimitTerms, Unused, UsedByRule};
 use super::naming::DocumentNames;
 use super::request::PolicyRequest;
-use super::rule::Rule;
+use super::rule::{DeniedPath, Effect, Rule};
 use super::verdict::{Need, PolicyVerdict};
 use rulekeep_types::document::{self, File, PolicyFormat, refusal};
 use rulekeep_types::facts::Kinds;
 use rulekeep_types::{
-    Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor, usual_risk,
+    AgentId, Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor, usual_risk,
 };
 
 /// The rules that decide what agents may do. Cloning is cheap.
@@ -293,6 +293,14 @@ impl PolicySet {
     /// Returns whether any condition reads `now`.
     pub fn reads_now(&self) -> bool {
         self.0.engine.rules.iter().any(|rule| rule.conditions.read_now())
+    }
+
+    /// The patterns of paths that a rule denies to an agent. What runs for the agent is kept from them; conditions and
+    /// further clauses of the rules do not count.
+    pub fn denied_paths(&self, agent: &AgentId) -> impl Iterator<Item = DeniedPath> {
+        let agent = agent.clone();
+        let denies = move |rule: &&Rule| rule.effect == Effect::Deny && rule.matches.agents.matches(agent.as_str());
+        self.0.engine.rules.iter().filter(denies).flat_map(Rule::denied_paths)
     }
 
     /// Warnings about parts of the documents that probably do not mean what was intended.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value as Json};
 use strsim::osa_distance;
 
-use super::known_constraint::KNOWN;
+use super::known_constraint::{CONFINE, KNOWN};
 use rulekeep_types::document::{Node, Report, Value};
 use rulekeep_types::hides_or_breaks;
 use rulekeep_types::{Constraints, Timestamp, excerpt};
@@ -24,6 +24,8 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         let Some(mut value) = json(field.node, &path, report) else { continue };
         if field.name == "expiresAt" {
             value = in_utc(&value);
+        } else if field.name == CONFINE && !value.is_array() {
+            value = Json::Array(vec![value]); // terms of several rules make one list
         }
         if let Some(meant) = slip(&field.name, KNOWN.iter().map(|(known, _)| *known)) {
             let name = excerpt(&field.name);

@@ -79,7 +79,7 @@ impl Constraints {
     /// Merges `other` into these constraints and keeps the tighter value where both set a key.
     ///
     /// - Numbers: the smaller one.
-    /// - Lists: the entries in both, except `redactFields`, which keeps the entries of either.
+    /// - Lists: the entries in both, except `redactFields` and `confine`, which keep the entries of either.
     /// - Booleans: `true` if either is (a restriction such as `readOnly`).
     /// - Texts: the lexically smaller one, so `expiresAt` keeps the earlier time.
     /// - Values of different types: `null`, which grants nothing.
@@ -92,7 +92,7 @@ impl Constraints {
         let limits = self.limits();
         for (key, theirs) in theirs.iter() {
             match limits.get_mut(key) {
-                Some(ours) if key == REDACT_FIELDS => *ours = union(ours, theirs),
+                Some(ours) if GROWING.contains(&key.as_str()) => *ours = union(ours, theirs),
                 Some(ours) => *ours = tighter(ours, theirs),
                 None => {
                     limits.insert(key.clone(), theirs.clone());
@@ -126,8 +126,8 @@ impl<'de> Deserialize<'de> for Constraints {
     }
 }
 
-/// The only list that restricts more the longer it is.
-const REDACT_FIELDS: &str = "redactFields";
+/// The lists that restrict more the longer they are.
+const GROWING: [&str; 2] = ["redactFields", "confine"];
 
 fn union(ours: &Value, theirs: &Value) -> Value {
     match (ours, theirs) {
@@ -189,17 +189,18 @@ mod tests {
     #[test]
     fn merging_keeps_the_tighter_of_both() {
         let mut merged = constraints(json!({
-            "maxRecords": 100, "redactFields": ["iban"], "allowedHosts": ["a", "b"], "readOnly": false, "expiresAt": "2026-02-01T00:00:00Z", "mixed": 1
+            "maxRecords": 100, "redactFields": ["iban"], "allowedHosts": ["a", "b"], "readOnly": false, "expiresAt": "2026-02-01T00:00:00Z", "mixed": 1,
+            "confine": ["workspace"]
         }));
         merged.tighten(&constraints(json!({
             "maxRecords": 10, "redactFields": ["name"], "allowedHosts": ["b", "c"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
-            "mixed": "one", "timeoutMs": 500
+            "mixed": "one", "timeoutMs": 500, "confine": [{ "hosts": ["a"] }, "offline"]
         })));
         assert_eq!(
             serde_json::to_value(&merged).unwrap(),
             json!({
                 "maxRecords": 10, "redactFields": ["iban", "name"], "allowedHosts": ["b"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
-                "mixed": null, "timeoutMs": 500
+                "mixed": null, "timeoutMs": 500, "confine": ["offline", "workspace", { "hosts": ["a"] }]
             })
         );
     }

@@ -161,6 +161,13 @@ impl Server {
             self.note_call();
             let answer = match (side, method) {
                 (Side::Agents, "hook/event") => params.fields().map(|event| json!(self.engine.answer(event))),
+                (Side::Agents, "run/claim") => {
+                    params.fields().and_then(|claim| self.engine.claim_run(&claim)).map(|profile| json!(profile))
+                }
+                (Side::Agents, "run/refused") => params.fields().map(|refused| {
+                    self.engine.note_refused(refused);
+                    json!({})
+                }),
                 (Side::Agents, "catalogue/load") => {
                     params.call().and_then(|load| self.pins.load(&self.gateway, load)).map(|loaded| json!(loaded))
                 }

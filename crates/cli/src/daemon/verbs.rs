@@ -1,7 +1,9 @@
 //! `rulekeep up`, `down` and `status`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -165,6 +167,7 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
         trusted: hooks.trusted.clone(),
         wait: Duration::from_secs(hooks.wait_seconds),
         home: home.root().to_owned(),
+        confining: confining(home)?,
     };
     let server = Arc::new(Server::new(gateway.clone(), Engine::new(gateway.clone(), settings), hooks.tier));
     let opened = Arc::clone(&server);
@@ -176,6 +179,23 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     drop(console);
     governor.close().map_err(describe)?;
     served.map(|()| ExitCode::SUCCESS)
+}
+
+/// This program, if it can confine a process.
+fn confining(home: &Home) -> Result<Option<PathBuf>, String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let folder = home.root().join("attempt");
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)))
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut attempt = Command::new(&program);
+    attempt.args(["exec", "--attempt"]).arg(&folder).stdin(Stdio::null());
+    let attempted = attempt.output().map_err(|error| format!("{}: {error}", program.display()))?;
+    if attempted.status.success() {
+        return Ok(Some(program));
+    }
+    eprintln!("commands run without confinement: {}", String::from_utf8_lossy(&attempted.stderr).trim());
+    Ok(None)
 }
 
 fn last_lines(home: &Home) -> String {

@@ -17,6 +17,7 @@ use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
+use rulekeep_confine::{Denied, Ground, Profile, is_confinable};
 use rulekeep_server::Access;
 use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, Enforce, Enforced, InputForm, Parse};
 use rulekeep_server::gateway::Gateway;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value, json};
 
 use super::area;
 use super::calls::{Calls, Key, Made};
+use super::confined::{self, Claim, Refused, Runs};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
 use super::links;
@@ -41,6 +43,7 @@ pub struct Engine {
     hashers: [RandomState; 2],
     written: Written,
     own: Own,
+    runs: Runs,
 }
 
 /// The settings of an engine.
@@ -58,6 +61,9 @@ pub struct Settings {
     pub wait: Duration,
     /// The home of the tool, which only operators may change.
     pub home: PathBuf,
+    /// This program, to which commands that a decision confines are rewritten; `None` if the system supports no confined
+    /// runs.
+    pub confining: Option<PathBuf>,
 }
 
 impl Engine {
@@ -68,7 +74,8 @@ impl Engine {
         let conversations = Mutex::new(states.into_iter().filter_map(read).collect());
         let (calls, opening, written) = (Mutex::default(), Mutex::default(), Written::default());
         let (hashers, own) = (Default::default(), Own::new(&settings.home));
-        Self { gateway, settings, conversations, opening, calls, hashers, written, own }
+        let runs = Runs::new(settings.confining.clone());
+        Self { gateway, settings, conversations, opening, calls, hashers, written, own, runs }
     }
 
     /// Forgets the conversations whose tasks are over. The log must be verified.
@@ -105,6 +112,16 @@ impl Engine {
         let ruling =
             hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {}", error.message())));
         dialect.answer(&event, &ruling)
+    }
+
+    /// Hands out the profile of a confined run, once.
+    pub(crate) fn claim_run(&self, claim: &Claim) -> Result<Profile, Error> {
+        self.runs.claim(claim)
+    }
+
+    /// Notes what a confined run was refused.
+    pub(crate) fn note_refused(&self, refused: Refused) {
+        self.runs.note_refused(refused);
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
@@ -216,6 +233,9 @@ impl Hearing<'_> {
         if let Some(ruling) = self.narrow(call, &enforcement)? {
             return Ok(ruling);
         }
+        if let Some(ruling) = self.confine(call, &facts, &enforcement)? {
+            return Ok(ruling);
+        }
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
         let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
         self.engine.calls().note_unread(self.conversation(), unread);
@@ -264,6 +284,59 @@ impl Hearing<'_> {
         }
         self.note(&narrow, again.proof_id, None);
         Ok(Some(Ruling::Rewrite { arguments: narrow.arguments, reason }))
+    }
+
+    /// Rewrites a command that is permitted if it is confined.
+    fn confine(&self, call: &HostCall, facts: &Facts, verdict: &Enforcement) -> Result<Option<Ruling>, Error> {
+        let is_granted = matches!(verdict.decision, Decision::Allow | Decision::Degrade);
+        if !is_granted || verdict.constraints.get("confine").is_none() {
+            return Ok(None);
+        }
+        let (id, key) = (verdict.proof_id, self.key(call));
+        let rewritten = self.profile(facts, verdict).map(|profile| {
+            let runs = &self.engine.runs;
+            self.dialect.rewrites().then(|| runs.prepare(id, key, profile?, &call.arguments)).flatten()
+        });
+        let why = match rewritten {
+            Ok(Some(arguments)) => {
+                let run = HostCall { arguments, ..call.clone() };
+                // Hosts report the result of the one or of the other.
+                self.note(call, id, None);
+                self.note(&run, id, None);
+                let reason = "rulekeep: confined to the folder of the work.".to_owned();
+                return Ok(Some(Ruling::Rewrite { arguments: run.arguments, reason }));
+            }
+            Ok(None) if self.engine.runs.are_possible() => format!("{} cannot confine this call", self.host.name()),
+            Ok(None) => "this system supports no confined runs".to_owned(),
+            Err(message) => message,
+        };
+        self.note(call, id, None);
+        let reason = format!("rulekeep: the policy permits this call only as a confined run, and {why}. [{id}]");
+        Ok(Some(if self.dialect.asks() { Ruling::Ask(reason) } else { Ruling::Deny(reason) }))
+    }
+
+    /// The profile of a decision; `None` without a folder.
+    fn profile(&self, facts: &Facts, verdict: &Enforcement) -> Result<Option<Profile>, String> {
+        let Some(folder) = self.event.cwd.as_deref().map(Path::new) else { return Ok(None) };
+        let home = std::env::home_dir();
+        let below_home = |folder: &String| match (folder.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => Some(home.join(rest)),
+            _ => Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute()),
+        };
+        let areas: Vec<PathBuf> =
+            area::of(self.host, folder).iter().chain(&self.engine.settings.folders).filter_map(below_home).collect();
+        let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
+        let denied: Vec<Denied> = self
+            .governor()
+            .policies()
+            .current()
+            .denied_paths(&agent)
+            .map(|path| Denied { pattern: path.pattern, is_readable: path.is_readable })
+            .chain([Denied { pattern: self.engine.settings.home.display().to_string(), is_readable: false }])
+            .collect();
+        let temp = confined::temp_of(&self.conversation());
+        let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
+        Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())
     }
 
     /// Decides on a call under the task of its conversation.
@@ -346,6 +419,12 @@ impl Hearing<'_> {
         }
         if let Some(unread) = unread {
             context.insert("retryOf".to_owned(), unread.to_string().into());
+        }
+        let is_able = self.engine.runs.are_possible() && self.dialect.rewrites() && self.event.cwd.is_some();
+        if is_able && !confined::is_background(&call.arguments) && is_confinable(facts).unwrap_or(false) {
+            // What a confined run was refused, it may get from a person.
+            let key = if self.engine.runs.was_refused(&self.key(call)) { UNCONFINED } else { CONFINABLE };
+            context.insert(key.to_owned(), true.into());
         }
         asked
     }
@@ -444,8 +523,9 @@ impl Hearing<'_> {
                 proof_id = verdict.proof_id;
             }
         }
+        let confined = self.engine.runs.end(made.proof_id, result);
         match outcome {
-            None => self.governor().report_unknown(&proof_id, None)?,
+            None => self.governor().report_unknown(&proof_id, confined.as_deref())?,
             Some(outcome) => drop(self.governor().report(&proof_id, outcome)?),
         }
         if let (Some(result), Some(task)) = (result, self.task()?) {
@@ -551,6 +631,10 @@ fn within(text: &str, most: usize) -> &str {
 
 /// The key of a context that says that the riskiest parts of a call only remove or run what its conversation made.
 const OWN_WORK: &str = "ownWork";
+/// The key of a context that says that a command can be confined, and runs code whose effects no text shows.
+const CONFINABLE: &str = "confinable";
+/// The key of a context that says that the last confined run of the same command was refused something.
+const UNCONFINED: &str = "unconfined";
 /// Longest part of a call that a ruling quotes, in characters.
 const LONGEST_CAUSE: usize = 120;
 /// The reviewer that stands for the user whom a host asked.
@@ -603,7 +687,7 @@ mod tests {
     fn settings(tier: Tier) -> Settings {
         let (folders, trusted) = (Vec::new(), Vec::new());
         let (wait, home) = (Duration::ZERO, PathBuf::from("/home/u/.rulekeep"));
-        Settings { tier, mandates: false, folders, trusted, wait, home }
+        Settings { tier, mandates: false, folders, trusted, wait, home, confining: None }
     }
 
     fn engine(rules: &str) -> Engine {

@@ -6,6 +6,7 @@
 //! | `event.rs` | an event of any host, the ruling on it, and the answer to the host |
 //! | `dialects/` | one file per host: how it writes events and reads answers |
 //! | `calls.rs` | decided calls that have no outcome yet |
+//! | `confined.rs` | commands that run confined |
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `written.rs` | the prompts that agents wrote, which are not the user's words |
@@ -16,6 +17,7 @@
 mod area;
 mod calls;
 mod client;
+mod confined;
 pub mod dialects;
 pub mod engine;
 pub mod event;
@@ -25,3 +27,4 @@ mod own;
 mod written;
 
 pub(crate) use client::{Options, run};
+pub(crate) use confined::{Claim, Refused};

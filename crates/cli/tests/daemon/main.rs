@@ -1,5 +1,6 @@
 //! The home, the daemon and the hook process, as real processes.
 
+mod confined;
 mod damaged;
 #[path = "../setup/mod.rs"]
 mod setup;
@@ -38,6 +39,12 @@ fn refuses(answer: &Answer, why: &str) {
 
 fn goes_on(answer: &Answer) {
     assert_eq!((answer.code, answer.stdout.as_str(), answer.stderr.as_str()), (0, "", ""));
+}
+
+/// Passes a call that runs code, confined where the system can.
+fn runs(answer: &Answer) {
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+    assert!(answer.stdout.is_empty() || answer.stdout.contains(" exec --decision prf_"), "{answer:?}");
 }
 
 #[test]
@@ -85,7 +92,7 @@ fn the_users_words_limit_the_calls_of_their_conversation() {
         "claude",
         &call("Edit", &json!({ "file_path": "/home/u/shop/parser.py", "old_string": "a", "new_string": "b" })),
     ));
-    goes_on(&setup.hook("claude", &call("Bash", &test)));
+    runs(&setup.hook("claude", &call("Bash", &test)));
     goes_on(&setup.hook("claude", &result("Bash", &test, &json!({ "stdout": "1 passed" }))));
     refuses(&setup.hook("claude", &call("Bash", &json!({ "command": "sudo rm -rf /" }))), "Denied");
     let push = call("Bash", &json!({ "command": "git push origin main" }));
@@ -176,14 +183,14 @@ fn everyday_prompts_let_everyday_work_through_and_no_push() {
         goes_on(&setup.hook("claude", &of(call("Write", &file))));
         let edit = json!({ "file_path": "/home/u/shop/src/lib.rs", "old_string": "a", "new_string": "b" });
         goes_on(&setup.hook("claude", &of(call("Edit", &edit))));
-        goes_on(&setup.hook("claude", &of(call("Bash", &json!({ "command": "cargo test 2>&1 | tail -5" })))));
+        runs(&setup.hook("claude", &of(call("Bash", &json!({ "command": "cargo test 2>&1 | tail -5" })))));
         let pushed = setup.hook("claude", &of(call("Bash", &json!({ "command": "git push" }))));
         assert!(pushed.stdout.contains("\"ask\""), "{words}: {pushed:?}");
     }
     // A conversation whose prompts the hook never saw works in its folder, too.
     let mut event = call("Bash", &json!({ "command": "cargo test" }));
     event["session_id"] = json!("unseen");
-    goes_on(&setup.hook("claude", &event));
+    runs(&setup.hook("claude", &event));
     event["tool_input"] = json!({ "command": "scp notes.txt ann@other.example:" });
     assert!(setup.hook("claude", &event).stdout.contains("\"ask\""));
 }
@@ -246,7 +253,7 @@ fn a_failed_command_costs_an_agent_no_trust() {
     let _up = setup.up();
     let score = || setup.ask("agent/get", &json!({ "agentId": "claude" }))["score"].clone();
     let test = json!({ "command": "pytest -q" });
-    goes_on(&setup.hook("claude", &call("Bash", &test)));
+    runs(&setup.hook("claude", &call("Bash", &test)));
     let before = score();
     let mut failed = call("Bash", &test);
     failed["hook_event_name"] = json!("PostToolUseFailure");

@@ -280,8 +280,44 @@ pub(crate) struct Constraints {
     /// A timestamp with an offset.
     #[schemars(with = "Option<String>")]
     pub(crate) expires_at: Option<Value>,
+    /// What the programs of the action may reach.
+    pub(crate) confine: Option<Confine>,
     #[serde(flatten)]
     pub(crate) others: Map<String, Value>,
+}
+
+/// A confinement, or several, of which all hold.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Confine {
+    One(Confinement),
+    All(Vec<Confinement>),
+}
+
+/// The folder of the work, the same without hosts, or lists.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Confinement {
+    Word(ConfineWord),
+    Lists(ConfineLists),
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ConfineWord {
+    Workspace,
+    Offline,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConfineLists {
+    /// Paths that may be read.
+    pub(crate) read: Option<Vec<String>>,
+    /// Paths that may be written.
+    pub(crate) write: Option<Vec<String>>,
+    /// Hosts that may be reached.
+    pub(crate) hosts: Option<Vec<String>>,
 }
 
 /// Either `count`, or `sum` and `max`, within a window that slides.

@@ -1,0 +1,147 @@
+//! Confined runs: from a hook's event to a process that can do no more than was decided. They need Linux with
+//! Landlock and user namespaces; elsewhere commands run as before, and these tests print SKIPPED.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::setup::{Answer, Setup};
+
+/// A daemon's home and a folder to work in.
+struct Work {
+    setup: Setup,
+    folder: tempfile::TempDir,
+}
+
+impl Work {
+    /// `None`, with a line for people, if this system supports no confined runs.
+    fn new() -> Option<Self> {
+        let work = Self { setup: Setup::new(), folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
+        let own = work.folder.path().join("own");
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&own).unwrap();
+        let attempt = work.setup.run(&["exec", "--attempt", own.to_str().unwrap()]);
+        if attempt.code != 0 {
+            assert!(std::env::var_os("RULEKEEP_REQUIRE_CONFINE").is_none(), "{attempt:?}");
+            println!("SKIPPED: {}", attempt.stderr);
+            return None;
+        }
+        // A repository of its own: that around the folder would belong to the work.
+        std::fs::create_dir(work.folder.path().join(".git")).unwrap();
+        std::fs::write(work.folder.path().join("Makefile"), "all:\n\techo made > out\n\techo a > $(OUT)\n").unwrap();
+        Some(work)
+    }
+
+    fn event(&self, name: &str, tool: &str, input: &Value) -> Value {
+        json!({
+            "hook_event_name": name, "session_id": "s1", "cwd": self.folder.path(), "tool_name": tool,
+            "tool_input": input, "tool_use_id": "t1",
+        })
+    }
+
+    fn decide(&self, input: &Value) -> Answer {
+        self.setup.hook("claude", &self.event("PreToolUse", "Bash", input))
+    }
+
+    /// The command to which a hook rewrites another one.
+    fn rewritten(&self, line: &str) -> String {
+        let answer = self.decide(&json!({ "command": line, "description": "d" }));
+        let output: Value = serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+        let output = &output["hookSpecificOutput"];
+        assert_eq!(
+            (output["permissionDecision"].as_str(), output["updatedInput"]["description"].as_str()),
+            (Some("allow"), Some("d"))
+        );
+        output["updatedInput"]["command"].as_str().unwrap().to_owned()
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).env("RULEKEEP_HOME", self.setup.home()).env("OUT", self.outside());
+        command.env("RULEKEEP_OPERATOR_KEY", self.setup.key()).current_dir(self.folder.path()).output().unwrap()
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.path().with_extension("outside")
+    }
+
+    fn said(&self, line: &str, output: &str) {
+        let mut event = self.event("PostToolUse", "Bash", &json!({ "command": line, "description": "d" }));
+        event["tool_response"] = json!({ "stdout": output, "stderr": "" });
+        self.setup.hook("claude", &event);
+    }
+}
+
+#[test]
+fn a_command_that_runs_code_runs_in_its_folder_and_once() {
+    let Some(work) = Work::new() else { return };
+    let _up = work.setup.up();
+    let line = work.rewritten("make; cat out; echo \"${RULEKEEP_OPERATOR_KEY:-none}\"; exit 7");
+    assert!(line.contains(" exec --decision prf_") && line.contains("-- "), "{line}");
+    let other = line.replace("exit 7", "exit 8");
+    let refused = work.run(&other);
+    assert!(refused.status.code() == Some(126) && !work.folder.path().join("out").exists(), "{refused:?}");
+    let ran = work.run(&line);
+    assert_eq!(ran.status.code(), Some(7), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stdout).ends_with("made\nnone\n"), "{ran:?}");
+    assert!(!work.outside().exists(), "make wrote outside: {ran:?}");
+    let again = work.run(&line);
+    let why = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(again.status.code() == Some(126) && why.contains("one run"), "{again:?}");
+    let invented = line.replace(line.split_whitespace().nth(3).unwrap(), "prf_01jq8zj3v1f4s6kqg2m5x7n9pw");
+    assert_eq!(work.run(&invented).status.code(), Some(126));
+}
+
+#[test]
+fn what_a_run_was_refused_is_asked_about_when_the_call_is_repeated() {
+    let Some(work) = Work::new() else { return };
+    let _up = work.setup.up();
+    let asks = |line: &str| {
+        let answer = work.decide(&json!({ "command": line, "description": "d" }));
+        answer.stdout.contains("\"permissionDecision\":\"ask\"")
+    };
+    let ran = work.run(&work.rewritten("make"));
+    assert!(!ran.status.success());
+    work.said("make", &String::from_utf8_lossy(&ran.stderr));
+    assert!(asks("make"), "a person may agree to a run without confinement");
+    work.rewritten("make -k");
+    // A test that fails for another reason is repeated as often as the agent likes.
+    work.said("make -k", "1 test failed");
+    work.rewritten("make -k");
+}
+
+#[test]
+fn what_others_need_and_what_reads_is_not_confined() {
+    let Some(work) = Work::new() else { return };
+    let _up = work.setup.up();
+    let silent = |input: Value| {
+        let answer = work.decide(&input);
+        assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{input}: {answer:?}");
+    };
+    for line in ["cat Makefile", "npm run dev", "git commit -m x", "docker compose build && make"] {
+        silent(json!({ "command": line }));
+    }
+    silent(json!({ "command": "make", "run_in_background": true }));
+    // A host that cannot rewrite goes on as before.
+    let mut event = work.event("beforeShellExecution", "Shell", &json!({}));
+    event["command"] = json!("make");
+    event["conversation_id"] = json!("c1");
+    assert!(!work.setup.hook("cursor", &event).stdout.contains("exec --decision"));
+}
+
+#[test]
+fn a_rule_that_denies_a_path_binds_what_runs() {
+    let Some(work) = Work::new() else { return };
+    let policy = work.setup.home().join("policies/policy.toml");
+    let rules = std::fs::read_to_string(&policy).unwrap();
+    let rule = "\n[[rule]]\nid = \"no-workflows\"\neffect = \"deny\"\nmatch = { paths = [\".github/*\"], capabilities = [\"file:write\"] }\n";
+    std::fs::write(&policy, rules + rule).unwrap();
+    std::fs::write(
+        work.folder.path().join("Makefile"),
+        "all:\n\tmkdir -p .github; echo a > .github/a.yml; echo done > out\n",
+    )
+    .unwrap();
+    let _up = work.setup.up();
+    work.run(&work.rewritten("make"));
+    assert!(work.folder.path().join("out").exists() && !work.folder.path().join(".github").exists());
+}
