@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::client::{Client, Failure, Line};
+use crate::exec::{self, Confinement};
 use crate::home::Home;
 use crate::hook::engine::HOST_USER;
 
@@ -27,10 +28,17 @@ pub(crate) enum Command {
 
 /// The options of `rulekeep mcp wrap`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rulekeep mcp wrap --server files -- cat")]
+#[command(after_help = "Examples:\n  rulekeep mcp wrap --server files -- cat\n  rulekeep mcp wrap \
+                  --server wiki --confine workspace --host wiki.example -- wiki-server")]
 pub(crate) struct Wrap {
     #[command(flatten)]
     governed: GovernedOptions,
+    /// Runs the server confined, so that it can do no more than this profile permits; Linux only
+    #[arg(long, value_name = "PROFILE")]
+    confine: Option<Confinement>,
+    /// A host that the confined server may reach; can be given several times
+    #[arg(long = "host", value_name = "HOST", requires = "confine")]
+    hosts: Vec<String>,
     /// The server's program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -113,7 +121,11 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
     let served = runtime.block_on(async {
         match command {
             Command::Wrap(wrap) => {
-                rulekeep_mcp::wrap(daemon, WrapOptions::new(wrap.governed.governed(), wrap.command)).await
+                let command = match wrap.confine {
+                    Some(confinement) => exec::confining(confinement, &wrap.hosts, wrap.command)?,
+                    None => wrap.command,
+                };
+                rulekeep_mcp::wrap(daemon, WrapOptions::new(wrap.governed.governed(), command)).await
             }
             Command::Proxy(proxy) => {
                 let downstream = match proxy.listen {

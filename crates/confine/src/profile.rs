@@ -69,7 +69,7 @@ pub struct Ground<'a> {
 pub struct Denied {
     /// The pattern; one that does not start with `/` or `~` may begin at any folder.
     pub pattern: String,
-    /// Whether reading stays permitted.
+    /// True if reading stays permitted.
     pub is_readable: bool,
 }
 
@@ -183,7 +183,7 @@ pub fn is_confinable(facts: &Facts) -> Result<bool, Error> {
     Ok(facts.acts.iter().any(runs_code) && !facts.acts.iter().any(is_outgoing))
 }
 
-/// What a term permits.
+/// The paths and hosts that a term permits.
 #[derive(Debug, Clone)]
 struct Workspace {
     read: BTreeSet<PathBuf>,
@@ -228,7 +228,7 @@ impl Workspace {
         Self { read, write, named_temp, hosts }
     }
 
-    /// What a term permits of the workspace, or instead of it.
+    /// Returns the paths and hosts that a term permits of the workspace, or instead of it.
     fn within(&self, term: &Term, ground: &Ground<'_>) -> Self {
         let paths = |entries: &[String]| -> BTreeSet<PathBuf> {
             let own = entries.iter().filter_map(|entry| expand(entry, ground.home));
@@ -248,7 +248,7 @@ impl Workspace {
         all
     }
 
-    /// What both permit.
+    /// Returns the paths and hosts that both permit.
     fn and(self, other: &Self) -> Self {
         let readable = |one: &Self| -> BTreeSet<PathBuf> { one.read.union(&one.write).cloned().collect() };
         let hosts = match (self.hosts.contains("*"), other.hosts.contains("*")) {

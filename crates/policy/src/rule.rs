@@ -164,7 +164,7 @@ impl Rule {
 pub struct DeniedPath {
     /// The pattern, as the rule has it.
     pub pattern: String,
-    /// Whether reading stays permitted.
+    /// True if reading stays permitted.
     pub is_readable: bool,
 }
 

@@ -295,11 +295,13 @@ impl PolicySet {
         self.0.engine.rules.iter().any(|rule| rule.conditions.read_now())
     }
 
-    /// The patterns of paths that a rule denies to an agent. What runs for the agent is kept from them; conditions and
-    /// further clauses of the rules do not count.
-    pub fn denied_paths(&self, agent: &AgentId) -> impl Iterator<Item = DeniedPath> {
-        let agent = agent.clone();
-        let denies = move |rule: &&Rule| rule.effect == Effect::Deny && rule.matches.agents.matches(agent.as_str());
+    /// The patterns of paths that a rule denies to an agent, or to any agent without one. What runs for the agent is kept
+    /// from them; conditions and further clauses of the rules do not count.
+    pub fn denied_paths(&self, agent: Option<&AgentId>) -> impl Iterator<Item = DeniedPath> {
+        let agent = agent.cloned();
+        let concerns =
+            move |rule: &Rule| agent.as_ref().is_none_or(|agent| rule.matches.agents.matches(agent.as_str()));
+        let denies = move |rule: &&Rule| rule.effect == Effect::Deny && concerns(rule);
         self.0.engine.rules.iter().filter(denies).flat_map(Rule::denied_paths)
     }
 

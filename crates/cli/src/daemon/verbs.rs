@@ -181,7 +181,7 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// This program, if it can confine a process.
+/// Returns the path of this program if it can confine a process.
 fn confining(home: &Home) -> Result<Option<PathBuf>, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let folder = home.root().join("attempt");

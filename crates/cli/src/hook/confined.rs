@@ -6,9 +6,10 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rulekeep::Error;
+use rulekeep::agent::AgentId;
 use rulekeep::proof::ProofId;
-use rulekeep_confine::Profile;
+use rulekeep::{Error, PolicySet};
+use rulekeep_confine::{Denied, Profile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use super::calls::Key;
 /// The runs that decisions permit, each once.
 #[derive(Default)]
 pub(super) struct Runs {
-    /// This program; `None` if the system supports no confined runs.
+    /// The path of this program; `None` if the system supports no confined runs.
     program: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -149,8 +150,14 @@ impl Runs {
     }
 }
 
+/// The paths that a policy denies to an agent, or to any.
+pub(crate) fn denied(policies: &PolicySet, agent: Option<&AgentId>) -> Vec<Denied> {
+    let found = policies.denied_paths(agent);
+    found.map(|path| Denied { pattern: path.pattern, is_readable: path.is_readable }).collect()
+}
+
 /// The folder for temporary files of a conversation.
-pub(super) fn temp_of(conversation: &str) -> PathBuf {
+pub(crate) fn temp_of(conversation: &str) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     conversation.hash(&mut hasher);
     Path::new("/tmp").join(format!("rulekeep-{}-{:016x}", rustix::process::getuid().as_raw(), hasher.finish()))

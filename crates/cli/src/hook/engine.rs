@@ -61,8 +61,8 @@ pub struct Settings {
     pub wait: Duration,
     /// The home of the tool, which only operators may change.
     pub home: PathBuf,
-    /// This program, to which commands that a decision confines are rewritten; `None` if the system supports no confined
-    /// runs.
+    /// The path of this program, to which commands that a decision confines are rewritten; `None` if the system supports
+    /// no confined runs.
     pub confining: Option<PathBuf>,
 }
 
@@ -233,7 +233,7 @@ impl Hearing<'_> {
         if let Some(ruling) = self.narrow(call, &enforcement)? {
             return Ok(ruling);
         }
-        if let Some(ruling) = self.confine(call, &facts, &enforcement)? {
+        if let Some(ruling) = self.confine(call, &facts, &enforcement) {
             return Ok(ruling);
         }
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
@@ -287,10 +287,10 @@ impl Hearing<'_> {
     }
 
     /// Rewrites a command that is permitted if it is confined.
-    fn confine(&self, call: &HostCall, facts: &Facts, verdict: &Enforcement) -> Result<Option<Ruling>, Error> {
+    fn confine(&self, call: &HostCall, facts: &Facts, verdict: &Enforcement) -> Option<Ruling> {
         let is_granted = matches!(verdict.decision, Decision::Allow | Decision::Degrade);
         if !is_granted || verdict.constraints.get("confine").is_none() {
-            return Ok(None);
+            return None;
         }
         let (id, key) = (verdict.proof_id, self.key(call));
         let rewritten = self.profile(facts, verdict).map(|profile| {
@@ -304,7 +304,7 @@ impl Hearing<'_> {
                 self.note(call, id, None);
                 self.note(&run, id, None);
                 let reason = "rulekeep: confined to the folder of the work.".to_owned();
-                return Ok(Some(Ruling::Rewrite { arguments: run.arguments, reason }));
+                return Some(Ruling::Rewrite { arguments: run.arguments, reason });
             }
             Ok(None) if self.engine.runs.are_possible() => format!("{} cannot confine this call", self.host.name()),
             Ok(None) => "this system supports no confined runs".to_owned(),
@@ -312,7 +312,7 @@ impl Hearing<'_> {
         };
         self.note(call, id, None);
         let reason = format!("rulekeep: the policy permits this call only as a confined run, and {why}. [{id}]");
-        Ok(Some(if self.dialect.asks() { Ruling::Ask(reason) } else { Ruling::Deny(reason) }))
+        Some(if self.dialect.asks() { Ruling::Ask(reason) } else { Ruling::Deny(reason) })
     }
 
     /// The profile of a decision; `None` without a folder.
@@ -326,14 +326,8 @@ impl Hearing<'_> {
         let areas: Vec<PathBuf> =
             area::of(self.host, folder).iter().chain(&self.engine.settings.folders).filter_map(below_home).collect();
         let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
-        let denied: Vec<Denied> = self
-            .governor()
-            .policies()
-            .current()
-            .denied_paths(&agent)
-            .map(|path| Denied { pattern: path.pattern, is_readable: path.is_readable })
-            .chain([Denied { pattern: self.engine.settings.home.display().to_string(), is_readable: false }])
-            .collect();
+        let mut denied = confined::denied(&self.governor().policies().current(), Some(&agent));
+        denied.push(Denied { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
         let temp = confined::temp_of(&self.conversation());
         let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
         Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())

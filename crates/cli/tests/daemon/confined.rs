@@ -1,8 +1,10 @@
 //! Confined runs: from a hook's event to a process that can do no more than was decided. They need Linux with
 //! Landlock and user namespaces; elsewhere commands run as before, and these tests print SKIPPED.
+#![allow(clippy::unwrap_used)] // a test fails where it cannot go on
 
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -144,4 +146,35 @@ fn a_rule_that_denies_a_path_binds_what_runs() {
     let _up = work.setup.up();
     work.run(&work.rewritten("make"));
     assert!(work.folder.path().join("out").exists() && !work.folder.path().join(".github").exists());
+}
+
+#[test]
+fn a_profile_without_a_decision_and_an_mcp_server_stay_in_their_folder() {
+    let Some(work) = Work::new() else { return };
+    let _up = work.setup.up();
+    let script = "echo a > inside; echo a > $OUT; echo ended; exit 3";
+    let run = |arguments: &[&str]| {
+        let mut command = work.setup.command(arguments);
+        command.env("OUT", work.outside()).current_dir(work.folder.path());
+        Answer::of(&command.output().unwrap())
+    };
+    let ran = run(&["exec", "--confine", "offline", "--", "sh", "-c", script]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "ended\n"), "{ran:?}");
+    let inside = work.folder.path().join("inside");
+    assert!(std::fs::remove_file(&inside).is_ok() && !work.outside().exists(), "{ran:?}");
+    let wrap =
+        ["mcp", "wrap", "--server", "s", "--confine", "workspace", "--host", "a.example", "--", "sh", "-c", script];
+    let mut command = work.setup.command(&wrap);
+    command.env("OUT", work.outside()).current_dir(work.folder.path()).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut gateway = command.spawn().unwrap();
+    let first = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+    } });
+    writeln!(gateway.stdin.as_mut().unwrap(), "{first}").unwrap();
+    let began = std::time::Instant::now();
+    while !inside.exists() && began.elapsed().as_secs() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    gateway.wait().unwrap(); // closes its input
+    assert!(inside.exists() && !work.outside().exists());
 }
