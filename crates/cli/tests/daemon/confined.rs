@@ -95,7 +95,7 @@ fn a_command_that_runs_code_runs_in_its_folder_and_once() {
 }
 
 #[test]
-fn what_a_run_was_refused_is_asked_about_when_the_call_is_repeated() {
+fn what_a_run_was_refused_is_asked_about_when_it_is_repeated() {
     let Some(work) = Work::new() else { return };
     let _up = work.setup.up();
     let asks = |line: &str| {
@@ -149,7 +149,7 @@ fn a_rule_that_denies_a_path_binds_what_runs() {
 }
 
 #[test]
-fn a_profile_without_a_decision_and_an_mcp_server_stay_in_their_folder() {
+fn runs_without_a_decision_and_mcp_servers_stay_in_their_folder() {
     let Some(work) = Work::new() else { return };
     let _up = work.setup.up();
     let script = "echo a > inside; echo a > $OUT; echo ended; exit 3";
