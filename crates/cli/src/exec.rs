@@ -12,11 +12,11 @@ use rulekeep::proof::ProofId;
 #[derive(clap::Args)]
 #[command(
     after_help = "Hooks write this command; a decision permits one run of the command that it was made on. Linux only.\n\n\
-                  Exit codes: those of the command, and 126 if the run cannot be confined; then nothing has run.\n\n\
+                  Exit codes: those of the command, 127 if there is no such program, and 126 if the run cannot be confined; then nothing has run.\n\n\
                   Examples:\n  rulekeep exec --decision prf_01jq8zj3v1f4s6kqg2m5x7n9pw -- make test\n  \
                   rulekeep exec --confine offline -- make test"
 )]
-#[group(id = "profile", args = ["decision", "confine", "attempt"], required = true)]
+#[group(id = "profile", args = ["decision", "confine", "attempt"])]
 pub(crate) struct Options {
     /// The decision
     #[arg(long, value_name = "ID")]
@@ -30,8 +30,11 @@ pub(crate) struct Options {
     /// Confines this process in a folder, to find out whether the system can
     #[arg(long, hide = true, value_name = "FOLDER")]
     attempt: Option<std::path::PathBuf>,
+    /// Does the work of a run's helper
+    #[arg(long, hide = true, value_enum, value_name = "PART")]
+    help_run: Option<HelpPart>,
     /// The command, as it was decided on
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "attempt")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["attempt", "help_run"])]
     command: Vec<OsString>,
 }
 
@@ -60,55 +63,94 @@ pub(crate) fn confining(
 
 /// Runs the command. Returns only if it did not run.
 pub(crate) fn run(options: &Options) -> ExitCode {
-    let message = match confined(options) {
+    let failed = match confined(options) {
         Ok(()) => return ExitCode::SUCCESS,
-        Err(message) => message,
+        Err(failed) => failed,
     };
-    eprintln!("rulekeep: {message}");
-    ExitCode::from(NOT_RUN)
+    eprintln!("rulekeep: {}", failed.message);
+    ExitCode::from(failed.code)
+}
+
+/// The reason why a command did not run, and the exit code that shells have for it.
+struct Failed {
+    message: String,
+    code: u8,
+}
+
+impl From<String> for Failed {
+    fn from(message: String) -> Self {
+        Self { message, code: NOT_RUN }
+    }
 }
 
 #[cfg(target_os = "linux")]
-fn confined(options: &Options) -> Result<(), String> {
-    use rulekeep_confine::{attempt, supervised};
+impl Failed {
+    #[expect(clippy::needless_pass_by_value, reason = "it is the last use of the error")]
+    fn of(error: rulekeep_confine::Error) -> Self {
+        let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+        let code = match &error {
+            rulekeep_confine::Error::Program { source, .. } if is_missing(source) => NOT_FOUND,
+            _ => NOT_RUN,
+        };
+        Self { message: error.to_string(), code }
+    }
+}
+
+/// The parts of the helper of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HelpPart {
+    /// Starts the helper and ends
+    Start,
+    /// Is the helper
+    Stay,
+}
+
+#[cfg(target_os = "linux")]
+fn confined(options: &Options) -> Result<(), Failed> {
+    use rulekeep_confine::{attempt, help};
     use serde::de::IgnoredAny;
 
     if let Some(folder) = &options.attempt {
-        return attempt(folder).map_err(|error| error.to_string());
+        return attempt(folder).map_err(Failed::of);
     }
-    if let Some(error) = supervised(&options.command, SECRETS) {
-        return Err(error.to_string());
+    if let Some(part) = options.help_run {
+        let again = if part == HelpPart::Start { Some(this(options, HelpPart::Stay)?) } else { None };
+        let hosts = help(again, HINT).map_err(Failed::of)?;
+        if let Some(proof_id) = options.decision.filter(|_| !hosts.is_empty()) {
+            // Only told: the daemon may have ended during the run.
+            let line = Home::find().ok().and_then(|home| Line::agent(&home, Some(PATIENCE)).ok());
+            let _ = line.map(|line| line.call::<IgnoredAny>("run/refused", &Refused { proof_id, hosts }));
+        }
+        return Ok(());
     }
-    let Some(proof_id) = options.decision else {
-        let profile = profile(options)?;
-        let ended = start(&profile, &options.command)?;
-        ended.exit()
+    let profile = match options.decision {
+        Some(proof_id) => claimed(proof_id, &options.command)?,
+        None => profile(options)?,
     };
-    let words = options.command.iter().map(|word| word.to_str().map(str::to_owned));
+    Err(Failed::of(profile.exec(&options.command, SECRETS, this(options, HelpPart::Start)?)))
+}
+
+/// This program as the helper of the run.
+#[cfg(target_os = "linux")]
+fn this(options: &Options, part: HelpPart) -> Result<std::process::Command, String> {
+    let this = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut this = std::process::Command::new(this);
+    this.args(["exec", "--help-run", if part == HelpPart::Start { "start" } else { "stay" }]);
+    if let Some(proof_id) = options.decision {
+        this.args(["--decision", &proof_id.to_string()]);
+    }
+    Ok(this)
+}
+
+/// Claims the profile of a decision from the daemon.
+#[cfg(target_os = "linux")]
+fn claimed(proof_id: ProofId, command: &[OsString]) -> Result<rulekeep_confine::Profile, String> {
+    let words = command.iter().map(|word| word.to_str().map(str::to_owned));
     let command = words.collect::<Option<Vec<String>>>().ok_or("the command is not UTF-8")?;
     let home = Home::find()?;
     home.check()?;
     let line = Line::agent(&home, Some(PATIENCE)).map_err(|failure| failure.message)?;
-    let claim = Claim { proof_id, command };
-    let profile: rulekeep_confine::Profile = line.call("run/claim", &claim).map_err(|failure| failure.message)?;
-    let ended = start(&profile, &options.command)?;
-    if !ended.refused.is_empty() {
-        // Only told: the daemon may have ended during the run.
-        let _ = line.call::<IgnoredAny>("run/refused", &Refused { proof_id, hosts: ended.refused.clone() });
-    }
-    ended.exit()
-}
-
-/// Runs a command under a profile: as this process, or as a child of it. Returns when that child has ended.
-#[cfg(target_os = "linux")]
-fn start(profile: &rulekeep_confine::Profile, command: &[OsString]) -> Result<rulekeep_confine::Ended, String> {
-    if !profile.needs_supervisor() {
-        return Err(profile.exec(command, SECRETS).to_string());
-    }
-    let this = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let mut this = std::process::Command::new(this);
-    this.args(std::env::args_os().skip(1));
-    rulekeep_confine::supervise(profile, this, HINT).map_err(|error| error.to_string())
+    line.call("run/claim", &Claim { proof_id, command }).map_err(|failure| failure.message)
 }
 
 /// The profile of the working folder, less what the policy of the home denies.
@@ -139,8 +181,8 @@ fn profile(options: &Options) -> Result<rulekeep_confine::Profile, String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confined(_: &Options) -> Result<(), String> {
-    Err("confined runs need Linux".to_owned())
+fn confined(_: &Options) -> Result<(), Failed> {
+    Err("confined runs need Linux".to_owned().into())
 }
 
 /// The end of the line that tells of a refused host.
@@ -153,3 +195,6 @@ const SECRETS: &[&str] = &[OPERATOR_KEY];
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 /// The exit code of shells for a command that cannot be run.
 const NOT_RUN: u8 = 126;
+/// The exit code of shells for a program that does not exist.
+#[cfg(target_os = "linux")]
+const NOT_FOUND: u8 = 127;

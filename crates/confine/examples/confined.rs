@@ -12,22 +12,24 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 fn run(arguments: &[std::ffi::OsString]) -> Result<(), Box<dyn std::error::Error>> {
-    use rulekeep_confine::{Profile, attempt, supervise, supervised};
+    use rulekeep_confine::{Profile, attempt, help};
+    use std::process::Command;
 
     let [file, command @ ..] = arguments else { return Err("expected a profile and a program".into()) };
-    if let ("attempt", [folder]) = (file.to_string_lossy().as_ref(), command) {
-        return Ok(attempt(folder.as_ref())?);
+    let this = |word: &str| -> std::io::Result<Command> {
+        let mut this = Command::new(std::env::current_exe()?);
+        this.arg(word);
+        Ok(this)
+    };
+    match (file.to_string_lossy().as_ref(), command) {
+        ("attempt", [folder]) => Ok(attempt(folder.as_ref())?),
+        ("help", []) => Ok(help(Some(this("helper")?), "").map(drop)?),
+        ("helper", []) => Ok(help(None, "it is not in the profile").map(drop)?),
+        _ => {
+            let profile: Profile = serde_json::from_slice(&std::fs::read(file)?)?;
+            Err(profile.exec(command, &[], this("help")?).into())
+        }
     }
-    if let Some(error) = supervised(command, &[]) {
-        return Err(error.into());
-    }
-    let profile: Profile = serde_json::from_slice(&std::fs::read(file)?)?;
-    if !profile.needs_supervisor() {
-        return Err(profile.exec(command, &[]).into());
-    }
-    let mut this = std::process::Command::new(std::env::current_exe()?);
-    this.args(arguments);
-    supervise(&profile, this, "it is not in the profile")?.exit()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -54,6 +54,19 @@ fn refused() -> Result<Calls, seccompiler::BackendError> {
         let compared = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?;
         typed.push(SeccompRule::new(vec![compared])?);
     }
+    // Limits and priorities of other processes, which a namespace of users does not protect.
+    let of_another = |index| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+        let another = SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+        Ok(vec![SeccompRule::new(vec![another])?])
+    };
+    for call in [libc::SYS_prlimit64, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
+        let rules = of_another(0)?;
+        each_number(call, |number| drop(calls.insert(number, rules.clone())));
+    }
+    for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+        let rules = of_another(1)?;
+        each_number(call, |number| drop(calls.insert(number, rules.clone())));
+    }
     for (call, rules) in [(libc::SYS_clone, clones), (libc::SYS_socket, sockets), (libc::SYS_ioctl, typed)] {
         each_number(call, |number| drop(calls.insert(number, rules.clone())));
     }
@@ -101,6 +114,7 @@ const NEVER: &[i64] = &[
     libc::SYS_bpf,
     libc::SYS_chroot,
     libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
     libc::SYS_finit_module,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -130,4 +144,7 @@ const NEVER: &[i64] = &[
     libc::SYS_umount2,
     libc::SYS_unshare,
     libc::SYS_userfaultfd,
+    443, // quotactl_fd
+    467, // open_tree_attr
+    469, // file_setattr
 ];

@@ -1,10 +1,11 @@
 //! The steps in which a process gives up its rights, and the program that it then executes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,22 +20,24 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
+use crate::helper::Helper;
 use crate::{Error, Network, Profile, calls, view};
 
 impl Profile {
     /// Restricts this process to the profile and executes `command`. Returns only if that fails.
     ///
     /// The process must have one thread. Descriptors other than the standard ones are closed, and environment
-    /// variables named in `secrets` removed.
-    pub fn exec(&self, command: &[OsString], secrets: &[&str]) -> Error {
-        match self.enter() {
-            Ok(()) => self.start(command, secrets, None),
+    /// variables named in `secrets` removed. `this` starts this program again so that it does [`help`](crate::help), if
+    /// the run needs that.
+    pub fn exec(&self, command: &[OsString], secrets: &[&str], this: Command) -> Error {
+        match self.enter(this) {
+            Ok(proxy) => self.start(command, secrets, proxy),
             Err(error) => error,
         }
     }
 
     /// Executes a program in this process, which is confined.
-    pub(crate) fn start(&self, command: &[OsString], secrets: &[&str], proxy: Option<u16>) -> Error {
+    fn start(&self, command: &[OsString], secrets: &[&str], proxy: Option<u16>) -> Error {
         let Some((program, arguments)) = command.split_first() else {
             return Error::Profile("there is no program to run".to_owned());
         };
@@ -54,27 +57,44 @@ impl Profile {
         for secret in secrets {
             started.env_remove(secret);
         }
-        let failed = started.exec();
-        Error::of(program.to_string_lossy())(failed)
+        let source = started.exec();
+        Error::Program { program: program.to_string_lossy().into_owned(), source }
     }
 
-    /// Restricts this process, and all that it starts, to the profile.
-    pub(crate) fn enter(&self) -> Result<(), Error> {
+    /// Restricts this process, and all that it starts, to the profile. Returns the port of its proxy, if it has one.
+    fn enter(&self, this: Command) -> Result<Option<u16>, Error> {
+        let real = fs::canonicalize(&self.folder).map_err(Error::of(self.folder.display().to_string()))?;
+        if real != self.folder {
+            return Err(Error::Profile(format!("{} is a link by now", self.folder.display())));
+        }
         self.make_temp()?;
+        let mut helper = if self.needs_helper() { Some(Helper::start(self, this)?) } else { None };
         namespaces(self.network != Network::Any)?;
         if self.network != Network::Any {
             raise_loopback().map_err(Error::of("a loopback of its own"))?;
         }
-        self.restrict()
+        let mut listener = None;
+        if let Network::Hosts(_) = self.network {
+            listener = Some(TcpListener::bind(("127.0.0.1", 0)).map_err(Error::of("a listener"))?);
+        }
+        if let Some(helper) = &mut helper {
+            helper.ready(listener.as_ref())?;
+        }
+        self.restrict()?;
+        let address = listener.map(|listener| listener.local_addr()).transpose().map_err(Error::of("a listener"))?;
+        Ok(address.map(|address| address.port()))
     }
 
     /// Restricts this process, which is in namespaces of its own.
-    pub(crate) fn restrict(&self) -> Result<(), Error> {
+    fn restrict(&self) -> Result<(), Error> {
         let found = self.existing();
         view::make(&found)?;
         set_no_new_privs(true).map_err(|error| Error::of("no new privileges")(error.into()))?;
         found.landlock()?;
-        drop_capabilities().map_err(Error::of("capabilities"))?;
+        // Executing a program leaves them to root alone.
+        if getuid().is_root() {
+            drop_capabilities().map_err(Error::of("capabilities"))?;
+        }
         calls::forbid()?;
         close_fds::set_fds_cloexec(3, &[]);
         Ok(())
@@ -83,21 +103,24 @@ impl Profile {
     /// The profile without paths that do not exist.
     fn existing(&self) -> Self {
         let mut found = self.clone();
-        for paths in [&mut found.read, &mut found.write, &mut found.hidden, &mut found.locked, &mut found.devices] {
+        for paths in [&mut found.read, &mut found.write, &mut found.devices] {
             paths.retain(|path| fs::symlink_metadata(path).is_ok());
         }
+        found.kept.retain(|path, _| fs::symlink_metadata(path).is_ok());
         found
     }
 
     /// Makes the folder for temporary files, and links to it for the paths that the request names.
-    pub(crate) fn make_temp(&self) -> Result<(), Error> {
+    fn make_temp(&self) -> Result<(), Error> {
         let failed = || Error::of(self.temp.display().to_string());
         match fs::DirBuilder::new().mode(0o700).create(&self.temp) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed()(error)),
             _ => {}
         }
         let found = fs::symlink_metadata(&self.temp).map_err(failed())?;
-        if !found.is_dir() || found.uid() != getuid().as_raw() || found.mode() & 0o077 != 0 {
+        if found.is_dir() && found.uid() == getuid().as_raw() && found.mode() & 0o777 != 0o700 {
+            fs::set_permissions(&self.temp, fs::Permissions::from_mode(0o700)).map_err(failed())?;
+        } else if !found.is_dir() || found.uid() != getuid().as_raw() {
             return Err(Error::Profile(format!("{} is not a folder of this user alone", self.temp.display())));
         }
         for path in &self.named_temp {
@@ -125,7 +148,7 @@ impl Profile {
             let made = [AccessFs::MakeChar, AccessFs::MakeBlock, AccessFs::IoctlDev];
             let write = made.into_iter().fold(AccessFs::from_all(ABI::V7), |all, one| all & !BitFlags::from(one));
             ruleset = ruleset.add_rules(path_beneath_rules(&self.read, AccessFs::from_read(ABI::V7)))?;
-            let own = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+            let own = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"].map(PathBuf::from);
             ruleset = ruleset.add_rules(path_beneath_rules(self.write.iter().chain(&own), write))?;
             ruleset = ruleset.add_rules(path_beneath_rules(&self.devices, devices))?;
             // The view has no names but those of permitted paths, and of the folders on the way to them.
@@ -153,17 +176,16 @@ pub fn attempt(folder: &Path) -> Result<(), Error> {
         read: own.clone(),
         write: own,
         devices: empty(),
-        hidden: empty(),
-        locked: empty(),
+        kept: BTreeMap::new(),
         temp: folder.to_owned(),
         named_temp: empty(),
         network: Network::Own,
     };
-    profile.enter()
+    profile.enter(Command::new("true")).map(drop)
 }
 
 /// Moves this process to namespaces of its own, in which it keeps its user.
-pub(crate) fn namespaces(with_network: bool) -> Result<(), Error> {
+fn namespaces(with_network: bool) -> Result<(), Error> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     if with_network {
@@ -181,7 +203,7 @@ pub(crate) fn namespaces(with_network: bool) -> Result<(), Error> {
 }
 
 /// Raises the loopback of this network namespace.
-pub(crate) fn raise_loopback() -> io::Result<()> {
+fn raise_loopback() -> io::Result<()> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     // SOURCE: rtnetlink(7): a header of 16 bytes (length, type, flags, sequence, port) and an ifinfomsg of 16 bytes
     // (family, type, index, flags, mask of the flags that change).

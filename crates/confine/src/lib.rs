@@ -2,8 +2,8 @@
 //!
 //! A [`Profile`] says which files a run may read and write, and which hosts it may reach. It is derived from the
 //! constraint `confine` of a decision and from the facts of the request. [`Profile::exec`] restricts the calling
-//! process to it and executes a program; [`supervise`] does so in a child, whose connections go through a proxy that
-//! admits the profile's hosts only.
+//! process to it and executes a program. Where the run reaches hosts, a process that stays outside, which does
+//! [`help`], connects for it to these hosts and no others.
 //!
 //! | file | subject |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `enter.rs` | the steps in which a process gives up its rights |
 //! | `view.rs` | the file system that a run sees |
 //! | `calls.rs` | system calls that a run cannot make |
-//! | `supervisor.rs`, `proxy.rs` | runs that reach hosts |
+//! | `helper.rs`, `proxy.rs` | what a run needs from outside |
 //!
 //! A step that fails is an error: nothing runs unconfined. Systems other than Linux support no confined runs.
 
@@ -25,17 +25,17 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
-mod proxy;
+mod helper;
 #[cfg(target_os = "linux")]
-mod supervisor;
+mod proxy;
 #[cfg(target_os = "linux")]
 mod view;
 
 #[cfg(target_os = "linux")]
 pub use enter::attempt;
-pub use profile::{Denied, Ground, Network, Profile, is_confinable};
 #[cfg(target_os = "linux")]
-pub use supervisor::{Ended, supervise, supervised};
+pub use helper::help;
+pub use profile::{Code, Denied, Ground, Keep, Network, Profile};
 
 /// An error of a confined run. The program was not started.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +47,14 @@ pub enum Error {
     /// A profile cannot be made or used.
     #[error("the run cannot be confined: {0}")]
     Profile(String),
+    /// The process is confined, but the program cannot be executed.
+    #[error("{program}: {source}")]
+    Program {
+        /// The program.
+        program: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
     /// A step of the restriction failed.
     #[error("the run cannot be confined: {step}: {source}")]
     Step {

@@ -1,10 +1,12 @@
 //! Profiles: the files and hosts that a run may reach, derived from a decision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 use rulekeep_types::Constraints;
-use rulekeep_types::facts::{Act, Cause, Facts, Kind, Operand, Role};
+use rulekeep_types::Operation;
+use rulekeep_types::facts::{Act, Cause, Facts, Kind, Open, Operand, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -25,16 +27,26 @@ pub struct Profile {
     pub write: BTreeSet<PathBuf>,
     /// Devices that may be read and written.
     pub devices: BTreeSet<PathBuf>,
-    /// Paths that are never visible, whatever contains them.
-    pub hidden: BTreeSet<PathBuf>,
-    /// Paths that are never written, whatever contains them.
-    pub locked: BTreeSet<PathBuf>,
+    /// Paths that are kept from the run, whatever contains them.
+    pub kept: BTreeMap<PathBuf, Keep>,
     /// The run's own folder for temporary files, which it also sees as `/tmp`.
     pub temp: PathBuf,
     /// Paths below `/tmp` that the request names, and that other programs find there after the run.
     pub named_temp: BTreeSet<PathBuf>,
     /// The network.
     pub network: Network,
+}
+
+/// How a path is kept from a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Keep {
+    /// True if reading stays permitted.
+    pub is_readable: bool,
+    /// True if a rule says so: then the place is kept though nothing is there, and no link leads there.
+    pub is_ruled: bool,
+    /// True if what is kept is a folder, even where nothing is.
+    pub is_folder: bool,
 }
 
 /// The network of a run.
@@ -86,12 +98,13 @@ impl Profile {
         let Some(value) = constraints.get("confine") else { return Ok(None) };
         let terms = Term::read(value).map_err(Error::Profile)?;
         let table = table()?;
-        for folder in ground.areas.iter().map(PathBuf::as_path).chain([ground.folder]) {
-            let holds_home = ground.home.is_some_and(|home| home.starts_with(folder));
-            if !is_plain(folder) || folder.parent().is_none() || holds_home {
+        let folder = real(ground.folder);
+        for folder in ground.areas.iter().map(PathBuf::as_path).chain([ground.folder, &folder]) {
+            if !is_plain(folder) || holds_home(folder, ground.home) {
                 return Err(Error::Profile(format!("{} is no folder to work in", folder.display())));
             }
         }
+        let ground = &Ground { folder: &folder, ..*ground };
         let workspace = Workspace::of(table, facts, ground);
         let mut terms = terms.iter().map(|term| workspace.within(term, ground));
         let first = terms.next().unwrap_or_else(|| workspace.within(&Term::default(), ground));
@@ -104,8 +117,7 @@ impl Profile {
             read: all.read.into_iter().chain(paths(&table.system)).collect(),
             write: all.write,
             devices: paths(&table.devices).into_iter().collect(),
-            hidden: paths(&table.hidden).into_iter().collect(),
-            locked: BTreeSet::new(),
+            kept: BTreeMap::new(),
             temp: ground.temp.to_owned(),
             named_temp: all.named_temp,
             network: match all.hosts {
@@ -114,6 +126,11 @@ impl Profile {
                 hosts => Network::Hosts(hosts),
             },
         };
+        let roots = ground.areas.iter().map(PathBuf::as_path).chain([ground.folder]);
+        let unasked = roots.flat_map(|root| table.unasked.iter().map(move |name| root.join(name)));
+        let by_table = |is_readable| Keep { is_readable, is_ruled: false, is_folder: false };
+        profile.kept.extend(unasked.map(|path| (path, by_table(true))));
+        profile.kept.extend(paths(&table.hidden).into_iter().map(|path| (path, by_table(false))));
         for denied in ground.denied {
             profile.subtract(denied, ground.home)?;
         }
@@ -123,21 +140,23 @@ impl Profile {
     /// Keeps denied paths from the run: those that exist now, and the one that a pattern without wildcards, or with
     /// one only at its end, names.
     fn subtract(&mut self, denied: &Denied, home: Option<&Path>) -> Result<(), Error> {
-        let taken = if denied.is_readable { &mut self.locked } else { &mut self.hidden };
         let pattern = match denied.pattern.strip_prefix('~') {
             Some(rest) => home.map_or(format!("*{rest}"), |home| format!("{}{rest}", home.display())),
             None => denied.pattern.clone(),
         };
         let literal = pattern.strip_suffix("/*").unwrap_or(&pattern);
+        let keep = Keep { is_readable: denied.is_readable, is_ruled: true, is_folder: literal != pattern };
         let is_literal = !literal.contains('*') && !literal.is_empty();
         if let Some(path) = Some(Path::new(literal)).filter(|path| is_literal && path.is_absolute()) {
             if is_plain(path) {
-                taken.insert(path.to_owned());
+                self.keep(path.to_owned(), keep);
             }
             return Ok(());
         }
         if is_literal && !literal.starts_with('*') {
-            taken.extend(self.write.iter().map(|root| root.join(literal.trim_start_matches("./"))));
+            for root in self.write.clone() {
+                self.keep(root.join(literal.trim_start_matches("./")), keep);
+            }
         }
         let mut seen = 0;
         let mut left: Vec<PathBuf> = self.write.iter().cloned().collect();
@@ -148,7 +167,7 @@ impl Profile {
                 return Err(Error::Profile(format!("a rule denies {found:?}, which more than {most} files may match")));
             }
             if fits(&pattern, &path.to_string_lossy()) {
-                taken.insert(path);
+                self.keep(path, Keep { is_ruled: false, ..keep });
             } else if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
                 let entries = std::fs::read_dir(&path).into_iter().flatten();
                 left.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
@@ -156,31 +175,55 @@ impl Profile {
         }
         Ok(())
     }
+
+    /// Keeps a path from the run, at least as strictly as before.
+    fn keep(&mut self, path: PathBuf, keep: Keep) {
+        let known = self.kept.entry(path).or_insert(keep);
+        known.is_readable &= keep.is_readable;
+        known.is_ruled |= keep.is_ruled;
+        known.is_folder |= keep.is_folder;
+    }
 }
 
-/// Returns whether a request can be confined and has to be: it runs code whose effects no text shows, and nothing that
-/// it names is meant for others than the run.
-///
-/// # Errors
-///
-/// [`Error::Profile`] if the table of tools does not load.
-pub fn is_confinable(facts: &Facts) -> Result<bool, Error> {
-    let table = table()?;
-    let is_outgoing = |act: &Act| {
-        let is_sent = |operand: &Operand| {
-            let is_elsewhere = !matches!(operand.value.as_str(), "localhost" | "127.0.0.1" | "::1");
-            matches!(operand.kind, Kind::Host | Kind::Recipient) && operand.role != Role::Named && is_elsewhere
+/// Code in a request whose effects no text shows, as far as a run of it can be confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// It needs nothing but its folder.
+    Alone,
+    /// It serves others on this machine, and needs its network.
+    Serving,
+}
+
+impl Code {
+    /// The code that a request runs; `None` if it runs none, or if a program of the request talks to others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Profile`] if the table of tools does not load.
+    pub fn of(facts: &Facts) -> Result<Option<Self>, Error> {
+        let table = table()?;
+        let only_reads = |act: &Act| act.does.iter().all(|does| does.capability.operation() == Some(Operation::Read));
+        let is_vcs = |act: &Act| runs(act, &["git".to_owned()]) && !act.leaves;
+        let is_outgoing = |act: &Act| {
+            let is_sent = |operand: &Operand| operand.kind == Kind::Recipient && operand.role != Role::Named;
+            act.leaves
+                || runs(act, &table.outgoing) && !only_reads(act) && !is_vcs(act)
+                || act.operands.iter().any(is_sent)
         };
-        let words = act.command.iter().flat_map(|command| command.split_whitespace().skip(1));
-        let serves = |word: &str| word.split(':').any(|part| table.serving.iter().any(|known| known == part));
-        act.leaves
-            || runs(act, &table.outgoing)
-            || runs(act, &table.serving)
-            || words.take(WORDS_OF_A_SERVER).any(serves)
-            || act.operands.iter().any(is_sent)
-    };
-    let runs_code = |act: &Act| act.open.iter().any(|open| matches!(open.cause, Cause::Folder | Cause::Execution));
-    Ok(facts.acts.iter().any(runs_code) && !facts.acts.iter().any(is_outgoing))
+        let is_code = |act: &Act| {
+            let is_hidden = |open: &Open| matches!(open.cause, Cause::Folder | Cause::Execution);
+            act.open.iter().any(is_hidden) && !runs(act, &table.outgoing)
+        };
+        if !facts.acts.iter().any(is_code) || facts.acts.iter().any(is_outgoing) {
+            return Ok(None);
+        }
+        let serves = |act: &Act| {
+            let script = |word: &str| word.split(':').any(|part| table.scripts.iter().any(|known| known == part));
+            let mut words = act.command.iter().flat_map(|command| command.split_whitespace().skip(1));
+            runs(act, &table.serving) || runs(act, &table.runners) && words.by_ref().take(WORDS_OF_A_SCRIPT).any(script)
+        };
+        Ok(Some(if facts.acts.iter().any(serves) { Self::Serving } else { Self::Alone }))
+    }
 }
 
 /// The paths and hosts that a term permits.
@@ -211,15 +254,19 @@ impl Workspace {
             match operand.kind {
                 Kind::Path => {
                     let Some(path) = literal(operand) else { continue };
-                    if path.starts_with("/tmp") {
+                    let is_new = path.starts_with("/tmp") && !path.exists();
+                    let known = real(&path);
+                    if is_new {
                         named_temp.insert(path);
+                    } else if holds_home(&known, ground.home) || operand.role == Role::Named {
+                        // What is only listed opens nothing, and no call opens the home.
                     } else if matches!(operand.role, Role::Write | Role::Remove) {
-                        write.extend(std::iter::once(path).filter(|path| path.parent().is_some()));
+                        write.insert(path);
                     } else {
-                        read.extend(std::iter::once(path).filter(|path| path.parent().is_some()));
+                        read.insert(path);
                     }
                 }
-                Kind::Host if operand.role != Role::Named && !operand.pattern => {
+                Kind::Host if operand.role != Role::Named && !operand.pattern && !is_local(&operand.value) => {
                     hosts.insert(operand.value.clone());
                 }
                 _ => {}
@@ -289,6 +336,21 @@ fn literal(operand: &Operand) -> Option<PathBuf> {
     Some(known.collect::<PathBuf>()).filter(|path| is_plain(path))
 }
 
+/// Whether a path is the root, the home or around it.
+fn holds_home(path: &Path, home: Option<&Path>) -> bool {
+    path.parent().is_none() || home.is_some_and(|home| home.starts_with(path) || real(home).starts_with(path))
+}
+
+/// The path to which the links of a path lead; the path itself if it does not exist.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether a host is this machine.
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
 /// Whether a path is absolute and has no `..`.
 fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part == Component::ParentDir)
@@ -329,8 +391,8 @@ fn wild(pattern: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
-/// Number of words after a program among which one may say that it serves others.
-const WORDS_OF_A_SERVER: usize = 3;
+/// Number of words after a runner among which one may be the name of a script.
+const WORDS_OF_A_SCRIPT: usize = 2;
 /// Largest number of files among which denied ones are searched.
 const MOST_ENTRIES: usize = 50_000;
 
@@ -384,8 +446,11 @@ mod tests {
         let denied = |pattern: &str, is_readable| Denied { pattern: pattern.to_owned(), is_readable };
         let rules = [denied(".github/*", true), denied("~/notes/*", false), denied("/home/u/shop/keys", false)];
         let profile = profile(json!("workspace"), &rules).unwrap().unwrap();
-        assert!(has(&profile.locked, "/home/u/shop/.github"), "{:?}", profile.locked);
-        assert!(has(&profile.hidden, "/home/u/notes") && has(&profile.hidden, "/home/u/shop/keys"));
+        let kept = |path: &str| profile.kept.get(Path::new(path)).map(|keep| (keep.is_readable, keep.is_folder));
+        assert_eq!(kept("/home/u/shop/.github"), Some((true, true)));
+        assert_eq!(kept("/home/u/notes"), Some((false, true)));
+        assert_eq!(kept("/home/u/shop/keys"), Some((false, false)));
+        assert_eq!(kept("/home/u/.ssh"), Some((false, false)), "by the table");
     }
 
     #[test]

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// A running proxy. It ends with the process.
 pub(crate) struct Proxy(Arc<State>);
@@ -15,16 +17,31 @@ struct State {
     hosts: BTreeSet<String>,
     hint: String,
     refused: Mutex<BTreeSet<String>>,
+    open: AtomicUsize,
 }
 
 impl Proxy {
     pub(crate) fn start(listener: TcpListener, hosts: BTreeSet<String>, hint: String) -> Self {
-        let state = Arc::new(State { hosts, hint, refused: Mutex::default() });
+        let state = Arc::new(State { hosts, hint, refused: Mutex::default(), open: AtomicUsize::new(0) });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming() {
+                let count = shared.open.fetch_add(1, Ordering::Relaxed);
+                let Ok(stream) =
+                    stream.and_then(
+                        |stream| if count < MOST_OPEN { Ok(stream) } else { Err(io::ErrorKind::WouldBlock.into()) },
+                    )
+                else {
+                    shared.open.fetch_sub(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(10)); // others have to close theirs first
+                    continue;
+                };
                 let state = Arc::clone(&shared);
-                thread::spawn(move || state.serve(stream));
+                thread::spawn(move || {
+                    // A side that went away ends its connection and no other.
+                    let _ = state.serve(stream);
+                    state.open.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         Self(state)
@@ -38,6 +55,7 @@ impl Proxy {
 
 impl State {
     fn serve(&self, mut client: TcpStream) -> io::Result<()> {
+        client.set_read_timeout(Some(PATIENCE))?;
         let Some((host, port)) = request(&mut client)? else {
             return client
                 .write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
@@ -50,9 +68,10 @@ impl State {
             }
             return client.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         }
-        let Ok(server) = TcpStream::connect((host.as_str(), port)) else {
+        let Ok(server) = connect(&host, port) else {
             return client.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         };
+        client.set_read_timeout(None)?;
         client.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")?;
         let (from, to) = (client.try_clone()?, server.try_clone()?);
         let up = thread::spawn(move || pass(&from, &to));
@@ -82,6 +101,16 @@ fn request(client: &mut TcpStream) -> io::Result<Option<(String, u16)>> {
     Ok(target.and_then(|(host, port)| Some((host.trim_end_matches('.').to_ascii_lowercase(), port.parse().ok()?))))
 }
 
+/// Connects to a host, but not to this machine, whatever the name resolves to.
+fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let is_elsewhere = |address: &SocketAddr| {
+        let ip = address.ip().to_canonical();
+        !ip.is_loopback() && !ip.is_unspecified()
+    };
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.filter(is_elsewhere).collect();
+    TcpStream::connect(addresses.as_slice())
+}
+
 /// Copies what one side sends until it ends.
 fn pass(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = io::copy(&mut from, &mut to);
@@ -89,6 +118,10 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream) {
 }
 
 const HTTPS: u16 = 443;
+/// Largest number of connections at a time.
+const MOST_OPEN: usize = 256;
+/// Longest wait for a request.
+const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_HEAD: usize = 16 << 10;
 /// Largest number of refused hosts that are told.
 const MOST_TOLD: usize = 32;

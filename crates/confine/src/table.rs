@@ -15,10 +15,16 @@ pub(crate) struct Table {
     pub(crate) devices: Vec<String>,
     pub(crate) hidden: Vec<String>,
     pub(crate) settings: Vec<String>,
-    /// Programs that a confined run has no use for.
+    /// Files of a project that run or are obeyed unasked.
+    pub(crate) unasked: Vec<String>,
+    /// Programs that talk to others.
     pub(crate) outgoing: Vec<String>,
-    /// Words of commands that start servers for others.
+    /// Programs that serve others.
     pub(crate) serving: Vec<String>,
+    /// Programs that run scripts by their names.
+    pub(crate) runners: Vec<String>,
+    /// Names of scripts that serve others.
+    pub(crate) scripts: Vec<String>,
     pub(crate) tool: Vec<Tool>,
 }
 

@@ -3,8 +3,10 @@
 //! Landlock decides what may be read and written. The view keeps what Landlock does not restrict from the run: sockets
 //! of other programs, names and sizes of files, and paths that are denied within permitted ones.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
@@ -12,12 +14,13 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::pivot_root;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use crate::helper::has_link;
 use crate::{Error, Profile};
 
 /// Replaces the root of this process, which is in a mount namespace of its own, by the view of a profile.
 pub(crate) fn make(profile: &Profile) -> Result<(), Error> {
     let failed = |what: &'static str| move |error: nix::Error| Error::of(what)(error.into());
-    let (seen, withheld) = (outermost(profile), Withheld::of(profile));
+    let plan = Plan::of(profile)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(failed("private mounts"))?;
     // The old root is reached under OLD, also what `/tmp` covers there.
@@ -29,7 +32,7 @@ pub(crate) fn make(profile: &Profile) -> Result<(), Error> {
     pivot_root("/tmp", "/tmp/old").map_err(failed("the first change of the root"))?;
     std::env::set_current_dir("/").map_err(Error::of("the root"))?;
     mount(Some("tmpfs"), NEW, Some("tmpfs"), held, Some("mode=755")).map_err(failed("a root of its own"))?;
-    fill(profile, &seen, &withheld)?;
+    fill(profile, &plan)?;
     std::env::set_current_dir(NEW).map_err(Error::of(NEW))?;
     pivot_root(".", ".").map_err(failed("the second change of the root"))?;
     umount2(".", MntFlags::MNT_DETACH).map_err(failed("the old root"))?;
@@ -37,18 +40,51 @@ pub(crate) fn make(profile: &Profile) -> Result<(), Error> {
 }
 
 /// Makes the paths of a profile visible below [`NEW`].
-fn fill(profile: &Profile, seen: &[PathBuf], withheld: &[Withheld]) -> Result<(), Error> {
+fn fill(profile: &Profile, plan: &Plan) -> Result<(), Error> {
     fs::create_dir_all(Path::new(EMPTY).join("folder")).map_err(Error::of("an empty folder"))?;
     fs::write(Path::new(EMPTY).join("file"), "").map_err(Error::of("an empty file"))?;
-    for path in seen {
+    for path in &plan.seen {
         place(path, 0).map_err(Error::of(path.display().to_string()))?;
     }
     devices().map_err(Error::of("/dev"))?;
     temp(profile).map_err(Error::of(profile.temp.display().to_string()))?;
-    for kept in withheld {
-        withhold(kept).map_err(Error::of(kept.path.display().to_string()))?;
+    lock_the_rest(plan).map_err(Error::of("paths that are only read"))?;
+    for folder in &plan.around {
+        bind(&below(NEW, folder), &below(NEW, folder)).map_err(Error::of(folder.display().to_string()))?;
+    }
+    for (path, is_readable) in &plan.kept {
+        withhold(path, *is_readable).map_err(Error::of(path.display().to_string()))?;
     }
     Ok(())
+}
+
+/// Makes all mounts read-only but those of paths that may be written: Landlock does not govern rights, owners and times.
+fn lock_the_rest(plan: &Plan) -> io::Result<()> {
+    let mounts = fs::read_to_string(below(OLD, Path::new("/proc/self/mountinfo")))?;
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    for place in places.map(unescaped) {
+        let Ok(path) = place.strip_prefix(NEW).map(|path| Path::new("/").join(path)) else { continue };
+        if path.parent().is_some() && !plan.written.iter().any(|root| path.starts_with(root)) {
+            match read_only(&place) {
+                // Another mount covers it, so that the run does not see it.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                done => done?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A path of `mountinfo`, in which spaces and the like are octal.
+fn unescaped(text: &str) -> PathBuf {
+    let mut parts = text.split('\\');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(3).unwrap_or((part, ""));
+        bytes.extend(u8::from_str_radix(code, 8).ok());
+        bytes.extend(rest.as_bytes());
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
 /// Makes a path visible, with the links on the way to it. A path that does not exist is left out.
@@ -98,10 +134,15 @@ fn devices() -> io::Result<()> {
     ] {
         symlink(target, dev.join(name))?;
     }
+    symlink("pts/ptmx", dev.join("ptmx"))?;
     fs::create_dir(dev.join("shm"))?;
+    fs::create_dir(dev.join("pts"))?;
     let none = None::<&str>;
     let held = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    Ok(mount(none, &dev.join("shm"), Some("tmpfs"), held, Some("mode=1777"))?)
+    mount(none, &dev.join("shm"), Some("tmpfs"), held, Some("mode=1777"))?;
+    // Terminals of its own: those of others are theirs.
+    let held = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    Ok(mount(none, &dev.join("pts"), Some("devpts"), held, Some("newinstance,ptmxmode=0666,mode=620"))?)
 }
 
 /// The run's own folder in the places for temporary files. What the request names there stays what it is.
@@ -115,6 +156,10 @@ fn temp(profile: &Profile) -> io::Result<()> {
         bind(&below(OLD, &profile.temp), &target)?;
         for path in existing {
             let seen = below(NEW, path);
+            // The run can have made links there.
+            if has_link(&target, &seen) {
+                return Err(io::Error::other("a link is in the way"));
+            }
             if below(OLD, path).is_dir() {
                 fs::create_dir_all(&seen)?;
             } else if let Some(folder) = seen.parent() {
@@ -128,15 +173,10 @@ fn temp(profile: &Profile) -> io::Result<()> {
 }
 
 /// Makes a visible path read-only, or covers it with an empty file or folder.
-///
-/// The folders around it become mounts, so that none of them can be renamed to make room for another one.
-fn withhold(kept: &Withheld) -> io::Result<()> {
-    let seen = below(NEW, &kept.path);
+fn withhold(path: &Path, is_readable: bool) -> io::Result<()> {
+    let seen = below(NEW, path);
     let Ok(found) = fs::symlink_metadata(&seen) else { return Ok(()) };
-    for folder in &kept.around {
-        bind(&below(NEW, folder), &below(NEW, folder))?;
-    }
-    if kept.is_readable {
+    if is_readable {
         bind(&seen, &seen)?;
     } else {
         bind(&Path::new(EMPTY).join(if found.is_dir() { "folder" } else { "file" }), &seen)?;
@@ -144,43 +184,63 @@ fn withhold(kept: &Withheld) -> io::Result<()> {
     read_only(&seen)
 }
 
-/// A path that is kept from the run, without links.
-struct Withheld {
-    path: PathBuf,
-    /// The folders between a writable one and the path, the outermost first.
+/// The mounts of a view, planned while the paths are still those of the machine.
+struct Plan {
+    /// The paths to make visible. A folder comes before what is in it, which is left out if it is as writable.
+    seen: Vec<PathBuf>,
+    /// The places in which something is written, without links.
+    written: Vec<PathBuf>,
+    /// The folders around paths that are kept from the run, the outermost first. They become mounts, so that none of
+    /// them can be renamed to make room for another one.
     around: Vec<PathBuf>,
-    is_readable: bool,
+    /// The paths that are kept from the run, without links, and whether they are readable.
+    kept: Vec<(PathBuf, bool)>,
 }
 
-impl Withheld {
-    /// The paths of a profile that are kept from the run and exist.
-    fn of(profile: &Profile) -> Vec<Self> {
-        let locked = profile.locked.iter().map(|path| (path, true));
-        let all = locked.chain(profile.hidden.iter().map(|path| (path, false)));
-        let found: Vec<(PathBuf, bool)> =
-            all.filter_map(|(path, is_readable)| Some((fs::canonicalize(path).ok()?, is_readable))).collect();
-        let roots: Vec<PathBuf> = profile.write.iter().filter_map(|root| fs::canonicalize(root).ok()).collect();
-        let of = |(path, is_readable): (PathBuf, bool)| {
-            let is_inside = |folder: &&Path| roots.iter().any(|root| folder != root && folder.starts_with(root));
-            let mut around: Vec<PathBuf> = path.ancestors().skip(1).filter(is_inside).map(Path::to_owned).collect();
-            around.reverse();
-            Self { path, around, is_readable }
-        };
-        found.into_iter().map(of).collect()
-    }
-}
-
-/// The paths of a profile. A folder comes before what is in it, which is left out unless a link leads there.
-fn outermost(profile: &Profile) -> Vec<PathBuf> {
-    let mut all: Vec<&PathBuf> = profile.read.iter().chain(&profile.write).chain(&profile.devices).collect();
-    all.sort_by_key(|path| path.components().count());
-    let mut seen: Vec<PathBuf> = Vec::new();
-    for path in all {
-        if !seen.iter().any(|root| path.starts_with(root)) {
-            seen.push(path.clone());
+impl Plan {
+    fn of(profile: &Profile) -> Result<Self, Error> {
+        let written = || profile.write.iter().chain(&profile.devices);
+        let mut all: Vec<(&PathBuf, bool)> = profile.read.iter().map(|path| (path, false)).collect();
+        all.extend(written().map(|path| (path, true)));
+        all.sort_by_key(|(path, is_written)| (path.components().count(), !is_written));
+        let mut seen: Vec<(&PathBuf, bool)> = Vec::new();
+        for (path, is_written) in all {
+            if !seen.iter().any(|(root, covers)| path.starts_with(root) && (*covers || !is_written)) {
+                seen.push((path, is_written));
+            }
         }
+        let real = |path: &PathBuf| fs::canonicalize(path).ok();
+        let roots: Vec<PathBuf> = profile.write.iter().filter_map(real).collect();
+        let (mut kept, mut around) = (Vec::new(), BTreeSet::new());
+        for (path, keep) in &profile.kept {
+            let root =
+                profile.write.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.components().count());
+            if keep.is_ruled && root.is_some_and(|root| has_link(root, path)) {
+                return Err(Error::Profile(format!(
+                    "a rule denies {}, which is reached through a link",
+                    path.display()
+                )));
+            }
+            let Some(path) = real(path) else { continue };
+            let is_inside = |folder: &&Path| roots.iter().any(|root| folder != root && folder.starts_with(root));
+            around.extend(
+                path.ancestors()
+                    .skip(1)
+                    .filter(is_inside)
+                    .map(|folder| (folder.components().count(), folder.to_owned())),
+            );
+            kept.push((path, keep.is_readable));
+        }
+        // A folder is covered before what is in it, which is then not there.
+        kept.sort_by_key(|(path, _)| path.components().count());
+        let own = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"].map(PathBuf::from);
+        Ok(Self {
+            seen: seen.into_iter().map(|(path, _)| path.clone()).collect(),
+            written: written().filter_map(real).chain(own).collect(),
+            around: around.into_iter().map(|(_, folder)| folder).collect(),
+            kept,
+        })
     }
-    seen
 }
 
 /// A path without `.` and `..`.

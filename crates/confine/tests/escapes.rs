@@ -31,7 +31,7 @@ impl Place {
         for folder in ["work", "outside", "home/.ssh", "work/kept"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        for file in ["outside/data", "home/.ssh/id_ed25519", "home/.bashrc", "work/kept/.env"] {
+        for file in ["outside/data", "home/.ssh/id_ed25519", "home/.bashrc", "home/.gitconfig", "work/kept/.env"] {
             fs::write(root.path().join(file), SECRET).unwrap();
         }
         fs::DirBuilder::new().mode(0o700).create(root.path().join("own")).unwrap();
@@ -59,10 +59,14 @@ impl Place {
     }
 
     fn run(&self, profile: &Profile, script: &str) -> Output {
+        self.run_in("work", profile, script)
+    }
+
+    fn run_in(&self, folder: &str, profile: &Profile, script: &str) -> Output {
         let file = self.path("profile.json");
         fs::write(&file, serde_json::to_vec(profile).unwrap()).unwrap();
         let mut command = Command::new(confined());
-        command.arg(file).args(["sh", "-c", script]).current_dir(self.path("work")).stdin(Stdio::null());
+        command.arg(file).args(["sh", "-c", script]).current_dir(self.path(folder)).stdin(Stdio::null());
         command.env("OUT", self.path("outside")).env("HOME", self.path("home"));
         command.env("NEIGHBOR", self.neighbor.id().to_string());
         command.output().unwrap()
@@ -146,6 +150,11 @@ fn escapes() -> Vec<(&'static str, String)> {
             "a set-user-ID program",
             "su -c 'echo a > $OUT/new' < /dev/null; sudo -n sh -c 'echo a > $OUT/new'; ping -c1 127.0.0.1",
         ),
+        ("rights and times of what is read", "chmod 4777 $HOME/.gitconfig; touch -d 2001-01-01 $HOME/.gitconfig"),
+        (
+            "another terminal",
+            "for t in /dev/pts/*; do echo a > $t; done; ls /dev/pts | grep -v ptmx > listed; test ! -s listed || cp $OUT/data leak",
+        ),
         ("password hashes", "cat /etc/shadow /etc/sudoers > hashes; test ! -s hashes || cp hashes leak"),
     ];
     let mut all: Vec<(&str, String)> = shell.map(|(name, script)| (name, script.to_owned())).to_vec();
@@ -158,6 +167,10 @@ fn escapes() -> Vec<(&'static str, String)> {
         (
             "process_vm_readv",
             "print(libc.syscall(310, int(os.environ[\"NEIGHBOR\"]), 0, 0, 0, 0, 0), ctypes.get_errno())",
+        ),
+        (
+            "limits of a neighbor",
+            "import resource\nn = int(os.environ[\"NEIGHBOR\"])\nfor call in (lambda: resource.prlimit(n, resource.RLIMIT_CPU, (0, 0)), lambda: os.setpriority(0, n, 19)):\n  try: call(); open(\"leak\", \"w\").write(\"the-secret-of-a-neighbor\")\n  except OSError as e: print(e)",
         ),
         (
             "inherited descriptors",
@@ -343,7 +356,6 @@ fn a_run_is_what_it_is_without_confinement() {
     let supervised = [Denied { pattern: "held".to_owned(), is_readable: true }];
     for denied in [&[][..], &supervised] {
         let profile = place.profile(denied);
-        assert_eq!(profile.needs_supervisor(), !denied.is_empty());
         let run = |script: &str| place.run(&profile, script);
         assert_eq!(run("exit 7").status.code(), Some(7));
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&run("kill -TERM $$").status), Some(15));
@@ -359,10 +371,79 @@ fn a_run_is_what_it_is_without_confinement() {
         );
         assert_eq!(made.stdout, b"2\n", "{made:?}");
     }
+    // A terminal of its own, and files that a profile names below /tmp.
+    let terminal = place.run(&place.profile(&[]), "script -qec 'tty; echo in' /dev/null || echo in");
+    assert!(String::from_utf8_lossy(&terminal.stdout).contains("in"), "{terminal:?}");
+    let named = tempfile::NamedTempFile::with_prefix_in("rulekeep-named-", "/tmp").unwrap();
+    fs::write(named.path(), "named").unwrap();
+    let mut profile = place.profile(&[]);
+    profile.read.insert(named.path().to_owned());
+    assert_eq!(place.run(&profile, &format!("cat {}", named.path().display())).stdout, b"named");
+    assert_eq!(place.run(&place.profile(&[]), "chmod 777 /tmp").status.code(), Some(0));
+    assert_eq!(
+        place.run(&place.profile(&[]), "exit 5").status.code(),
+        Some(5),
+        "the folder for temporary files is mended"
+    );
     let mut missing = place.profile(&[]);
     missing.folder = place.path("nowhere");
     let refused = place.run(&missing, "touch began");
     assert!(!refused.status.success() && !place.path("work/began").exists(), "{refused:?}");
+}
+
+#[test]
+fn a_place_is_held_until_the_last_process_of_its_runs_has_ended() {
+    let Some(place) = Place::new() else { return };
+    let rule = Denied { pattern: ".github/*".to_owned(), is_readable: true };
+    let profile = place.profile(std::slice::from_ref(&rule));
+    let made = place.path("work/.github");
+    let late =
+        "(setsid sh -c 'sleep 0.3; mkdir -p .github; echo a > .github/a' > /dev/null 2>&1 &) ; sleep 0.1; echo ended";
+    assert_eq!(place.run(&profile, late).stdout, b"ended\n");
+    std::thread::scope(|scope| {
+        // The first of two runs ends while the second goes on.
+        let first = scope.spawn(|| place.run(&profile, "sleep 0.2"));
+        let second = place.run(&profile, "sleep 0.5; mkdir -p .github; echo a > .github/a");
+        assert!(!second.status.success() && first.join().unwrap().status.success(), "{second:?}");
+    });
+    std::thread::sleep(std::time::Duration::from_millis(400)); // time for what should not be there
+    assert!(fs::read_dir(&made).map_or(true, |mut entries| entries.next().is_none()));
+}
+
+#[test]
+fn a_link_on_the_way_to_a_denied_path_stops_the_run() {
+    let Some(place) = Place::new() else { return };
+    fs::create_dir_all(place.path("work/real")).unwrap();
+    for (link, denied) in [(".github", ".github/*"), ("a", "a/conf/*"), ("b", "b/conf/deep")] {
+        for target in ["real", "missing"] {
+            let path = place.path("work").join(link);
+            let _ = fs::remove_file(&path);
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let rule = Denied { pattern: denied.to_owned(), is_readable: true };
+            let output = place.run(&place.profile(&[rule]), "touch began");
+            assert!(!output.status.success() && !place.path("work/began").exists(), "{link} {target}: {output:?}");
+            assert!(!place.path("outside/conf").exists() && !place.path("work/missing").exists());
+        }
+        fs::remove_file(place.path("work").join(link)).unwrap();
+    }
+    // The folder itself, if it is a link by the time of the run.
+    let profile = place.profile(&[]);
+    fs::rename(place.path("work"), place.path("moved")).unwrap();
+    std::os::unix::fs::symlink(place.path("outside"), place.path("work")).unwrap();
+    assert!(!place.run_in("moved", &profile, "touch began").status.success());
+    assert!(!place.path("outside/began").exists());
+}
+
+#[test]
+fn what_runs_unasked_is_not_written() {
+    let Some(place) = Place::new() else { return };
+    let git = place.path("work/.git");
+    fs::create_dir_all(git.join("hooks")).unwrap();
+    fs::write(git.join("config"), "[core]").unwrap();
+    let script = "echo a >> .git/config; echo a > .git/hooks/pre-commit; mv .git g; mkdir -p .git/hooks; echo a > .git/config; echo a > .git/objects";
+    let output = place.run(&place.profile(&[]), script);
+    assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "[core]", "{output:?}");
+    assert!(fs::read_dir(git.join("hooks")).unwrap().next().is_none() && git.join("objects").exists(), "{output:?}");
 }
 
 #[test]

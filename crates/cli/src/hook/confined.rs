@@ -86,6 +86,9 @@ impl Runs {
                 (own.chain(command.iter().map(String::as_str)).collect(), command)
             }
         };
+        if written.as_str().is_some_and(|line| line.len() > LONGEST_LINE) {
+            return None;
+        }
         let mut rewritten = arguments.clone();
         *rewritten.get_mut(name)? = written;
         let mut state = self.state();
@@ -196,16 +199,20 @@ fn shell() -> &'static str {
 const COMMANDS: [&str; 2] = ["command", "cmd"];
 /// The names that hosts give to the wish that a command goes on in the background.
 const BACKGROUND: [&str; 3] = ["run_in_background", "isBackground", "is_background"];
+/// Longest line that a system takes as one argument, with some room, in bytes.
+const LONGEST_LINE: usize = 120_000;
 /// Largest number of runs and calls that are kept.
 const MOST_RUNS: usize = 10_000;
 /// Messages of the system when a confined run is refused a file or the network.
-const SIGNS: [&str; 8] = [
+const SIGNS: [&str; 10] = [
     "Permission denied",
     "Operation not permitted",
     "Read-only file system",
     "Network is unreachable",
     "Could not resolve host",
     "Temporary failure in name resolution",
+    "Connection refused",
+    "ECONNREFUSED",
     "EACCES",
     "ENETUNREACH",
 ];

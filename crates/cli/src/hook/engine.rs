@@ -17,7 +17,7 @@ use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
-use rulekeep_confine::{Denied, Ground, Profile, is_confinable};
+use rulekeep_confine::{Code, Denied, Ground, Profile};
 use rulekeep_server::Access;
 use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, Enforce, Enforced, InputForm, Parse};
 use rulekeep_server::gateway::Gateway;
@@ -323,14 +323,22 @@ impl Hearing<'_> {
             (Some(rest), Some(home)) => Some(home.join(rest)),
             _ => Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute()),
         };
-        let areas: Vec<PathBuf> =
-            area::of(self.host, folder).iter().chain(&self.engine.settings.folders).filter_map(below_home).collect();
+        // The host's own places have settings and scripts that it obeys.
+        let own = area::of(self.host, folder).into_iter().filter(|place| !place.starts_with('~'));
+        let all: Vec<String> = own.chain(self.engine.settings.folders.iter().cloned()).collect();
+        let areas: Vec<PathBuf> = all.iter().filter_map(below_home).collect();
         let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
         let mut denied = confined::denied(&self.governor().policies().current(), Some(&agent));
         denied.push(Denied { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
         let temp = confined::temp_of(&self.conversation());
+        // The repository of a worktree is elsewhere.
+        let repository = areas.iter().find_map(|area| area::git_folder(area));
         let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
-        Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())
+        let mut profile = Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())?;
+        if let Some(profile) = &mut profile {
+            profile.read.extend(repository);
+        }
+        Ok(profile)
     }
 
     /// Decides on a call under the task of its conversation.
@@ -415,9 +423,16 @@ impl Hearing<'_> {
             context.insert("retryOf".to_owned(), unread.to_string().into());
         }
         let is_able = self.engine.runs.are_possible() && self.dialect.rewrites() && self.event.cwd.is_some();
-        if is_able && !confined::is_background(&call.arguments) && is_confinable(facts).unwrap_or(false) {
+        let code = if is_able { Code::of(facts).ok().flatten() } else { None };
+        let serves = confined::is_background(&call.arguments);
+        let key = match code {
+            None => None,
             // What a confined run was refused, it may get from a person.
-            let key = if self.engine.runs.was_refused(&self.key(call)) { UNCONFINED } else { CONFINABLE };
+            Some(_) if self.engine.runs.was_refused(&self.key(call)) => Some("unconfined"),
+            Some(Code::Alone) if !serves => Some("confinable"),
+            Some(_) => Some("servable"),
+        };
+        if let Some(key) = key {
             context.insert(key.to_owned(), true.into());
         }
         asked
@@ -625,10 +640,6 @@ fn within(text: &str, most: usize) -> &str {
 
 /// The key of a context that says that the riskiest parts of a call only remove or run what its conversation made.
 const OWN_WORK: &str = "ownWork";
-/// The key of a context that says that a command can be confined, and runs code whose effects no text shows.
-const CONFINABLE: &str = "confinable";
-/// The key of a context that says that the last confined run of the same command was refused something.
-const UNCONFINED: &str = "unconfined";
 /// Longest part of a call that a ruling quotes, in characters.
 const LONGEST_CAUSE: usize = 120;
 /// The reviewer that stands for the user whom a host asked.

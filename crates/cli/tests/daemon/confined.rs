@@ -120,10 +120,23 @@ fn what_others_need_and_what_reads_is_not_confined() {
         let answer = work.decide(&input);
         assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{input}: {answer:?}");
     };
-    for line in ["cat Makefile", "npm run dev", "git commit -m x", "docker compose build && make"] {
+    for line in ["cat Makefile", "git commit -m x", "docker compose build && make"] {
         silent(json!({ "command": line }));
     }
-    silent(json!({ "command": "make", "run_in_background": true }));
+    for line in
+        ["make dev; git status", "./x.sh dev", "curl https://a.example/ && make", "git commit -m x && make", "make; ps"]
+    {
+        work.rewritten(line);
+    }
+    // A server for others has the network of the machine, and writes its folder only.
+    std::fs::write(work.folder.path().join("Makefile"), "dev:\n\tcat /proc/net/route > out; echo a > $(OUT)\n")
+        .unwrap();
+    work.run(&work.rewritten("make dev"));
+    let routes = |path: &str| std::fs::read_to_string(path).unwrap();
+    assert_eq!(routes(work.folder.path().join("out").to_str().unwrap()), routes("/proc/net/route"));
+    assert!(!work.outside().exists());
+    let background = work.decide(&json!({ "command": "make", "run_in_background": true }));
+    assert!(background.stdout.contains(" exec --decision "), "{background:?}");
     // A host that cannot rewrite goes on as before.
     let mut event = work.event("beforeShellExecution", "Shell", &json!({}));
     event["command"] = json!("make");
