@@ -12,7 +12,7 @@ use rulekeep::proof::ProofId;
 #[derive(clap::Args)]
 #[command(
     after_help = "Hooks write this command; a decision permits one run of the command that it was made on. Linux only.\n\n\
-                  Exit codes: those of the command, 127 if there is no such program, and 126 if the run cannot be confined; then nothing has run.\n\n\
+                  Exit codes: those of the command, 127 if there is no such program, 2 for wrong use, and 126 if the run cannot be confined; then nothing has run.\n\n\
                   Examples:\n  rulekeep exec --decision prf_01jq8zj3v1f4s6kqg2m5x7n9pw -- make test\n  \
                   rulekeep exec --confine offline -- make test"
 )]
@@ -115,7 +115,8 @@ fn confined(options: &Options) -> Result<(), Failed> {
     }
     if let Some(part) = options.help_run {
         let again = if part == HelpPart::Start { Some(this(options, HelpPart::Stay)?) } else { None };
-        let hosts = help(again, HINT).map_err(Failed::of)?;
+        let hint = if options.decision.is_some() { HINT } else { "permit it with --host" };
+        let hosts = help(again, hint).map_err(Failed::of)?;
         if let Some(proof_id) = options.decision.filter(|_| !hosts.is_empty()) {
             // Only told: the daemon may have ended during the run.
             let line = Home::find().ok().and_then(|home| Line::agent(&home, Some(PATIENCE)).ok());
@@ -130,7 +131,7 @@ fn confined(options: &Options) -> Result<(), Failed> {
     Err(Failed::of(profile.exec(&options.command, SECRETS, this(options, HelpPart::Start)?)))
 }
 
-/// This program as the helper of the run.
+/// Returns the command that starts this program as the helper of the run.
 #[cfg(target_os = "linux")]
 fn this(options: &Options, part: HelpPart) -> Result<std::process::Command, String> {
     let this = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;

@@ -48,6 +48,9 @@ impl Profile {
             for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"] {
                 started.env(name, &proxy);
             }
+            for name in ["NO_PROXY", "no_proxy"] {
+                started.env(name, "localhost,127.0.0.1,::1");
+            }
             let java = format!("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={port}");
             for name in ["GRADLE_OPTS", "MAVEN_OPTS"] {
                 let given = std::env::var(name).unwrap_or_default();

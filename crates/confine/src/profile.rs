@@ -37,7 +37,7 @@ pub struct Profile {
     pub network: Network,
 }
 
-/// How a path is kept from a run.
+/// The way in which a path is kept from a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Keep {
@@ -126,20 +126,20 @@ impl Profile {
                 hosts => Network::Hosts(hosts),
             },
         };
-        let roots = ground.areas.iter().map(PathBuf::as_path).chain([ground.folder]);
-        let unasked = roots.flat_map(|root| table.unasked.iter().map(move |name| root.join(name)));
+        let areas: Vec<PathBuf> = ground.areas.iter().cloned().chain([folder.clone()]).collect();
+        let unasked = areas.iter().flat_map(|root| table.unasked.iter().map(move |name| root.join(name)));
         let by_table = |is_readable| Keep { is_readable, is_ruled: false, is_folder: false };
         profile.kept.extend(unasked.map(|path| (path, by_table(true))));
         profile.kept.extend(paths(&table.hidden).into_iter().map(|path| (path, by_table(false))));
         for denied in ground.denied {
-            profile.subtract(denied, ground.home)?;
+            profile.subtract(denied, ground.home, &areas)?;
         }
         Ok(Some(profile))
     }
 
     /// Keeps denied paths from the run: those that exist now, and the one that a pattern without wildcards, or with
     /// one only at its end, names.
-    fn subtract(&mut self, denied: &Denied, home: Option<&Path>) -> Result<(), Error> {
+    fn subtract(&mut self, denied: &Denied, home: Option<&Path>, areas: &[PathBuf]) -> Result<(), Error> {
         let pattern = match denied.pattern.strip_prefix('~') {
             Some(rest) => home.map_or(format!("*{rest}"), |home| format!("{}{rest}", home.display())),
             None => denied.pattern.clone(),
@@ -153,20 +153,30 @@ impl Profile {
             }
             return Ok(());
         }
-        if is_literal && !literal.starts_with('*') {
-            for root in self.write.clone() {
-                self.keep(root.join(literal.trim_start_matches("./")), keep);
+        // As in a policy, a relative pattern begins at a folder of the work.
+        let relative = pattern.strip_prefix("./").unwrap_or(&pattern);
+        let is_floating = pattern.starts_with(['/', '*']);
+        let roots: Vec<PathBuf> = if is_floating { self.write.iter().cloned().collect() } else { areas.to_vec() };
+        if is_literal {
+            for root in &roots {
+                self.keep(root.join(literal.strip_prefix("./").unwrap_or(literal)), keep);
             }
+            return Ok(());
         }
+        let fits = |path: &Path| {
+            let below =
+                |root: &PathBuf| path.strip_prefix(root).is_ok_and(|rest| wild(relative, &rest.to_string_lossy()));
+            if is_floating { wild(&pattern, &path.to_string_lossy()) } else { areas.iter().any(below) }
+        };
         let mut seen = 0;
-        let mut left: Vec<PathBuf> = self.write.iter().cloned().collect();
+        let mut left = roots;
         while let Some(path) = left.pop() {
             seen += 1;
             if seen > MOST_ENTRIES {
                 let (found, most) = (&denied.pattern, MOST_ENTRIES);
                 return Err(Error::Profile(format!("a rule denies {found:?}, which more than {most} files may match")));
             }
-            if fits(&pattern, &path.to_string_lossy()) {
+            if fits(&path) {
                 self.keep(path, Keep { is_ruled: false, ..keep });
             } else if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
                 let entries = std::fs::read_dir(&path).into_iter().flatten();
@@ -188,9 +198,9 @@ impl Profile {
 /// Code in a request whose effects no text shows, as far as a run of it can be confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// It needs nothing but its folder.
+    /// Code that needs nothing but its folder.
     Alone,
-    /// It serves others on this machine, and needs its network.
+    /// Code that serves others on this machine, and needs its network.
     Serving,
 }
 
@@ -253,15 +263,19 @@ impl Workspace {
         for operand in facts.acts.iter().flat_map(|act| &act.operands) {
             match operand.kind {
                 Kind::Path => {
-                    let Some(path) = literal(operand) else { continue };
+                    let Some(path) = literal(operand).filter(|path| path != Path::new("/tmp")) else { continue };
                     let is_new = path.starts_with("/tmp") && !path.exists();
                     let known = real(&path);
                     if is_new {
                         named_temp.insert(path);
+                    } else if path.starts_with("/tmp") {
+                        write.insert(path); // a program that gets its name may write it
                     } else if holds_home(&known, ground.home) || operand.role == Role::Named {
                         // What is only listed opens nothing, and no call opens the home.
                     } else if matches!(operand.role, Role::Write | Role::Remove) {
-                        write.insert(path);
+                        // A new file needs its folder.
+                        let folder = path.parent().filter(|folder| !path.exists() && !holds_home(folder, ground.home));
+                        write.insert(folder.map(Path::to_owned).unwrap_or(path));
                     } else {
                         read.insert(path);
                     }
@@ -369,15 +383,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Whether a pattern, in which `*` stands for any text, fits a path, or its end below a folder.
-fn fits(pattern: &str, path: &str) -> bool {
-    if pattern.starts_with(['/', '*']) {
-        return wild(pattern, path);
-    }
-    let ends = path.match_indices('/').map(|(at, slash)| &path[at + slash.len()..]);
-    ends.into_iter().any(|end| wild(pattern.trim_start_matches("./"), end))
-}
-
+/// Whether a pattern, in which `*` stands for any text, fits a text.
 fn wild(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };
@@ -465,15 +471,15 @@ mod tests {
     }
 
     #[test]
-    fn patterns_fit_paths_and_their_ends() {
-        for (pattern, path, is_inside) in [
+    fn patterns_fit_whole_texts() {
+        for (pattern, text, is_inside) in [
             ("*.env", "/w/a/.env", true),
-            ("secrets/*", "/w/secrets/a", true),
-            ("secrets/*", "/w/my-secrets/a", false),
+            ("secrets/*", "secrets/a", true),
+            ("secrets/*", "my-secrets/a", false),
             ("/w/*/k*y", "/w/a/b/key", true),
             ("/w/a", "/w/ab", false),
         ] {
-            assert_eq!(fits(pattern, path), is_inside, "{pattern} {path}");
+            assert_eq!(wild(pattern, text), is_inside, "{pattern} {text}");
         }
     }
 }

@@ -179,7 +179,14 @@ fn command_of(arguments: &Value) -> Option<(&'static str, &Value)> {
 
 /// Returns whether a call starts something that goes on without it.
 pub(super) fn is_background(arguments: &Value) -> bool {
-    BACKGROUND.iter().any(|key| arguments.get(*key).and_then(Value::as_bool).unwrap_or(false))
+    let is_wished = |key: &str| arguments.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let line = command_of(arguments).and_then(|(_, command)| command.as_str()).unwrap_or_default().as_bytes();
+    let at = |index: Option<usize>| index.and_then(|index| line.get(index)).copied().unwrap_or(b' ');
+    // Not `&&`, and not the `&` of a redirection.
+    let is_job = |index: usize| {
+        at(Some(index)) == b'&' && !b"&><|".contains(&at(index.checked_sub(1))) && !b"&>".contains(&at(Some(index + 1)))
+    };
+    BACKGROUND.iter().any(|key| is_wished(key)) || (0..line.len()).any(is_job)
 }
 
 /// A word as a POSIX shell reads it.

@@ -548,6 +548,8 @@ impl Hearing<'_> {
 
     fn end(&self) -> Result<(), Error> {
         self.withdraw("the conversation ended")?;
+        // Only what confined runs left there; there may be nothing.
+        let _ = std::fs::remove_dir_all(confined::temp_of(&self.conversation()));
         let key = self.conversation();
         let task = self.engine.conversations().remove(&key);
         if let Some(task) = task {
