@@ -151,9 +151,11 @@ impl Profile {
             let made = [AccessFs::MakeChar, AccessFs::MakeBlock, AccessFs::IoctlDev];
             let write = made.into_iter().fold(AccessFs::from_all(ABI::V7), |all, one| all & !BitFlags::from(one));
             ruleset = ruleset.add_rules(path_beneath_rules(&self.read, AccessFs::from_read(ABI::V7)))?;
-            let own = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"].map(PathBuf::from);
+            let own = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
             ruleset = ruleset.add_rules(path_beneath_rules(self.write.iter().chain(&own), write))?;
-            ruleset = ruleset.add_rules(path_beneath_rules(&self.devices, devices))?;
+            let terminals = PathBuf::from("/dev/pts");
+            let all = self.devices.iter().chain([&terminals]);
+            ruleset = ruleset.add_rules(path_beneath_rules(all, devices))?;
             // The view has no names but those of permitted paths, and of the folders on the way to them.
             ruleset = ruleset.add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?;
             ruleset.restrict_self()
