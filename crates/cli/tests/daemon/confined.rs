@@ -63,8 +63,10 @@ impl Work {
         command.env("RULEKEEP_OPERATOR_KEY", self.setup.key()).current_dir(self.folder.path()).output().unwrap()
     }
 
+    /// A file outside, that a run cannot see as one of its own: the folder may be below `/tmp`.
     fn outside(&self) -> PathBuf {
-        self.folder.path().with_extension("outside")
+        let name = self.folder.path().file_name().unwrap().to_str().unwrap();
+        PathBuf::from("/opt").join(format!("rulekeep{name}"))
     }
 
     fn said(&self, line: &str, output: &str) {
