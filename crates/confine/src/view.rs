@@ -64,7 +64,11 @@ fn lock_the_rest(plan: &Plan) -> io::Result<()> {
     let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
     for place in places.map(unescaped) {
         let Ok(path) = place.strip_prefix(NEW).map(|path| Path::new("/").join(path)) else { continue };
-        if path.parent().is_some() && !plan.written.iter().any(|root| path.starts_with(root)) {
+        // The innermost path of the profile decides.
+        let depth = |roots: &[PathBuf]| {
+            roots.iter().filter(|root| path.starts_with(root)).map(|root| root.components().count()).max()
+        };
+        if path.parent().is_some() && depth(&plan.written).is_none_or(|written| depth(&plan.read) > Some(written)) {
             match read_only(&place) {
                 // Another mount covers it, so that the run does not see it.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
@@ -190,6 +194,8 @@ struct Plan {
     seen: Vec<PathBuf>,
     /// The places in which something is written, without links.
     written: Vec<PathBuf>,
+    /// The paths that are only read, without links.
+    read: Vec<PathBuf>,
     /// The folders around paths that are kept from the run, the outermost first. They become mounts, so that none of
     /// them can be renamed to make room for another one.
     around: Vec<PathBuf>,
@@ -237,6 +243,7 @@ impl Plan {
         Ok(Self {
             seen: seen.into_iter().map(|(path, _)| path.clone()).collect(),
             written: written().filter_map(real).chain(own).collect(),
+            read: profile.read.iter().filter_map(real).collect(),
             around: around.into_iter().map(|(_, folder)| folder).collect(),
             kept,
         })

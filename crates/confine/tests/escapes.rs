@@ -111,7 +111,7 @@ fn python(code: &str) -> String {
 /// Of each escape: its name and a script. `$OUT` is the folder outside, `$NEIGHBOR` a process of the same user.
 fn escapes() -> Vec<(&'static str, String)> {
     let shell = [
-        ("write outside", "echo a > $OUT/new; echo a >> $OUT/data; : > $HOME/.bashrc"),
+        ("write outside", "echo a > $OUT/new; echo a >> $OUT/data; : > $HOME/.bashrc; echo a >> $HOME/.gitconfig"),
         ("write outside from a script", "printf 'echo a > $OUT/new' > run.sh; chmod +x run.sh; ./run.sh; sh run.sh"),
         ("remove outside", "rm -rf $OUT; rm -f $HOME/.bashrc"),
         ("change rights and times outside", "chmod 777 $OUT $OUT/data; touch -d 2001-01-01 $OUT/data"),
