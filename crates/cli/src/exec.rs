@@ -11,10 +11,11 @@ use rulekeep::proof::ProofId;
 /// The options of `rulekeep exec`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Hooks write this command; a decision permits one run of the command that it was made on. Linux only.\n\n\
-                  Exit codes: those of the command, 127 if there is no such program, 2 for wrong use, and 126 if the run cannot be confined; then nothing has run.\n\n\
-                  Examples:\n  rulekeep exec --decision prf_01jq8zj3v1f4s6kqg2m5x7n9pw -- make test\n  \
-                  rulekeep exec --confine offline -- make test"
+    after_help = "Hooks write `rulekeep exec --decision ID -- COMMAND`; a decision permits one run of the command that it was \
+                  made on. Linux only.\n\n\
+                  Exit codes: those of the command, 127 if there is no such program, 2 for wrong use, and 126 if the run \
+                  cannot be confined; then nothing has run.\n\n\
+                  Examples:\n  rulekeep exec --confine offline -- true"
 )]
 #[group(id = "profile", args = ["decision", "confine", "attempt"])]
 pub(crate) struct Options {
