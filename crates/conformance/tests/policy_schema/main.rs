@@ -345,10 +345,6 @@ const POLICY_TABLES: &[(&str, &str)] = &[
     ("RiskRange", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { risk = { qqqqqqqq = 1 } }"),
     ("TierRange", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { tiers = { qqqqqqqq = 1 } }"),
     (
-        "ConfineLists",
-        "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nconstraints = { confine = { qqqqqqqq = [\"a\"] } }",
-    ),
-    (
         "ContextClause",
         "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { context = [{ key = \"a\", matches = \"a\", qqqqqqqq = 1 }] }",
     ),

@@ -310,7 +310,7 @@ pub(crate) enum ConfineWord {
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+// An unknown list is refused by the loader alone: of an untagged enum serde names no field.
 pub(crate) struct ConfineLists {
     /// Paths that may be read.
     pub(crate) read: Option<Vec<String>>,
