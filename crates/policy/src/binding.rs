@@ -4,10 +4,9 @@
 //! inside; a grant covers only what certainly is.
 
 use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Operand, Role};
-use rulekeep_types::{Facts, closed_words, hides_or_breaks};
+use rulekeep_types::{Facts, Glob, closed_words, hides_or_breaks};
 
 use super::fact::Fact;
-use super::pattern::Glob;
 use super::rule::{Pattern, Runs};
 
 closed_words! {

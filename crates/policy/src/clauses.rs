@@ -8,10 +8,10 @@ use regex::RegexBuilder;
 use super::binding::{Globs, splits_host};
 use super::exclusion::Exclusion;
 use super::fact::Fact;
-use super::pattern::{CapabilityPattern, Glob, Names};
+use super::pattern::{CapabilityPattern, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern, Runs};
 use rulekeep_types::document::{Fields, Node, Report, did_you_mean};
-use rulekeep_types::{Action, Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
+use rulekeep_types::{Action, Capability, Classification, Glob, Operation, Resource, RiskLevel, Tier, excerpt};
 
 /// Reads the clauses of a rule.
 pub(super) fn read(

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::binding::{self, Binding, Globs, Named, Way};
 use super::fact::{Fact, TARGETS};
 use super::limit::{AMOUNT_KEY, millionths, sum_of_acts};
-use super::pattern::{CapabilityPattern, Glob};
+use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use super::rule::{Pattern, Runs};
 use rulekeep_types::facts::Act;
 use rulekeep_types::{
-    Action, AgentId, Capability, Error, Facts, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt,
-    hides_or_breaks,
+    Action, AgentId, Capability, Error, Facts, Glob, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp,
+    excerpt, hides_or_breaks,
 };
 
 /// The terms of a pre-approval as written, to be validated into a [`PreApproval`].

@@ -18,6 +18,7 @@ mod error_code;
 mod escalation;
 mod event;
 pub mod facts;
+mod glob;
 mod grant;
 mod id;
 mod intent;
@@ -95,6 +96,7 @@ pub use {
     cursor::CursorPlace,
     escalation::{ANYBODY, ENDED_BY_KILL_SWITCH, ENDED_BY_KILL_SWITCH_BEFORE, EscalationRecord, LimitCharge},
     facts::{FACTS_KEY, MAX_FACTS_BYTES, Member, Members, ParsedFacts},
+    glob::Glob,
     grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms},
     intent::{IntentStamp, check_context},
     preapproval::{GRANT_PREFIX, is_grant_counter},
