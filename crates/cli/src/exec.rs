@@ -158,7 +158,7 @@ fn claimed(proof_id: ProofId, command: &[OsString]) -> Result<rulekeep_confine::
 /// The profile of the working folder, less what the policy of the home denies.
 #[cfg(target_os = "linux")]
 fn profile(options: &Options) -> Result<rulekeep_confine::Profile, String> {
-    use rulekeep_confine::{Denied, Ground, Profile};
+    use rulekeep_confine::{DeniedPath, Ground, Profile};
     use serde_json::json;
 
     let term = match options.confine {
@@ -170,10 +170,10 @@ fn profile(options: &Options) -> Result<rulekeep_confine::Profile, String> {
     constraints.insert("confine", term);
     let folder = std::env::current_dir().map_err(|error| format!("the working folder: {error}"))?;
     let own = Home::find()?;
-    let mut denied = vec![Denied { pattern: own.root().display().to_string(), is_readable: false }];
+    let mut denied = vec![DeniedPath { pattern: own.root().display().to_string(), is_readable: false }];
     if own.policy().exists() {
         let policies = rulekeep::PolicySet::from_file(own.policy()).map_err(|error| error.message())?;
-        denied.extend(crate::hook::denied(&policies, None));
+        denied.extend(policies.denied_paths(None));
     }
     let home = std::env::home_dir();
     let temp = crate::hook::temp_of(&folder.to_string_lossy());

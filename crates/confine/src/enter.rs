@@ -71,7 +71,7 @@ impl Profile {
             return Err(Error::Profile(format!("{} is a link by now", self.folder.display())));
         }
         self.make_temp()?;
-        let mut helper = if self.needs_helper() { Some(Helper::start(self, this)?) } else { None };
+        let mut helper = Helper::start(self, this)?;
         namespaces(self.network != Network::Any)?;
         if self.network != Network::Any {
             raise_loopback().map_err(Error::of("a loopback of its own"))?;

@@ -44,11 +44,6 @@ struct Job {
 pub(crate) struct Helper(UnixStream);
 
 impl Profile {
-    /// Returns whether a run under this profile needs a helper.
-    pub(crate) fn needs_helper(&self) -> bool {
-        matches!(self.network, Network::Hosts(_)) || !self.absent().is_empty()
-    }
-
     /// The paths that rules keep from the run, that do not exist or are empty, and that it could make.
     fn absent(&self) -> BTreeMap<PathBuf, bool> {
         let is_absent = |path: &Path| fs::symlink_metadata(path).map_or(true, |found| is_empty(path, &found));
@@ -59,27 +54,29 @@ impl Profile {
 }
 
 impl Helper {
-    /// Starts `this` program as a helper: it has to call [`help`].
-    pub(crate) fn start(profile: &Profile, mut this: Command) -> Result<Self, Error> {
+    /// Starts `this` program as a helper, if a run under the profile needs one: it has to call [`help`].
+    pub(crate) fn start(profile: &Profile, mut this: Command) -> Result<Option<Self>, Error> {
         let failed = || Error::of("the helper");
+        let places = profile.absent();
+        let hosts = match &profile.network {
+            Network::Hosts(hosts) => hosts.clone(),
+            _ if places.is_empty() => return Ok(None),
+            _ => BTreeSet::new(),
+        };
         let (ours, theirs) = UnixStream::pair().map_err(failed())?;
         // It starts the helper proper and ends, so that the run has no child that it does not know.
         let started = this.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).status().map_err(failed())?;
         if !started.success() {
             return Err(failed()(io::Error::other(started.to_string())));
         }
-        let hosts = match &profile.network {
-            Network::Hosts(hosts) => hosts.clone(),
-            _ => BTreeSet::new(),
-        };
         let run = i32::try_from(std::process::id()).unwrap_or_default();
-        let job = Job { run, hosts, places: profile.absent(), roots: profile.write.clone() };
+        let job = Job { run, hosts, places, roots: profile.write.clone() };
         let text = serde_json::to_vec(&job).map_err(|error| Error::Profile(error.to_string()))?;
         let mut helper = Self(ours);
         helper.0.set_read_timeout(Some(PATIENCE)).map_err(failed())?;
         tell(&mut helper.0, &text).map_err(failed())?;
         helper.heed()?;
-        Ok(helper)
+        Ok(Some(helper))
     }
 
     /// Says that the run is in its namespaces, and passes the listener of the proxy.
@@ -174,6 +171,11 @@ pub(crate) fn has_link(root: &Path, path: &Path) -> bool {
     path.ancestors().take_while(|part| *part != root).any(is_link)
 }
 
+/// The message about a denied path that a link is on the way to.
+pub(crate) fn linked(path: &Path) -> String {
+    format!("a rule denies {}, which is reached through a link", path.display())
+}
+
 /// Empty files and folders that hold places during a run. The last run that needs one removes it.
 #[derive(Default)]
 struct Held {
@@ -198,7 +200,7 @@ impl Held {
             let root =
                 job.roots.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.components().count());
             if root.is_none_or(|root| has_link(root, around)) {
-                return Err(format!("a rule denies {}, which is reached through a link", path.display()));
+                return Err(linked(path));
             }
             for folder in missing.into_iter().rev() {
                 let made = if folder == path && !is_folder {
@@ -219,9 +221,7 @@ impl Held {
         }
         Ok(())
     }
-}
 
-impl Held {
     fn lock(&mut self, path: &Path, is_ours: bool) -> Result<(), String> {
         let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         flock(&file, FlockOperation::LockShared).map_err(|error| error.to_string())?;

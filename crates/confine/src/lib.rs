@@ -8,6 +8,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `profile.rs`, `terms.rs` | from a decision to a profile |
+//! | `code.rs` | the code of a request that can be confined |
 //! | `table.rs`, `tools.toml` | folders of systems and build tools, hosts of registries |
 //! | `enter.rs` | the steps in which a process gives up its rights |
 //! | `view.rs` | the file system that a run sees |
@@ -16,6 +17,7 @@
 //!
 //! A step that fails is an error: nothing runs unconfined. Systems other than Linux support no confined runs.
 
+mod code;
 mod profile;
 mod table;
 mod terms;
@@ -31,11 +33,15 @@ mod proxy;
 #[cfg(target_os = "linux")]
 mod view;
 
+pub use code::Code;
 #[cfg(target_os = "linux")]
 pub use enter::attempt;
 #[cfg(target_os = "linux")]
 pub use helper::help;
-pub use profile::{Code, Denied, Ground, Keep, Network, Profile};
+pub use profile::{Ground, Keep, Network, Profile};
+pub use rulekeep_types::DeniedPath;
+#[doc(hidden)]
+pub use rulekeep_types::without_dots;
 
 /// An error of a confined run. The program was not started.
 #[derive(Debug, thiserror::Error)]

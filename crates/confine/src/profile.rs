@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
-use rulekeep_types::Constraints;
-use rulekeep_types::Operation;
-use rulekeep_types::facts::{Act, Cause, Facts, Kind, Open, Operand, Role};
+use rulekeep_types::facts::{Facts, Kind, Operand, Role};
+use rulekeep_types::{Constraints, DeniedPath, Glob, without_dots};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::code::runs;
 use crate::table::{Table, expand, table};
 use crate::terms::Term;
 
@@ -73,16 +73,7 @@ pub struct Ground<'a> {
     /// The run's own folder for temporary files.
     pub temp: &'a Path,
     /// The paths that rules deny.
-    pub denied: &'a [Denied],
-}
-
-/// A pattern of paths that a rule denies. `*` stands for any text, slashes included.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denied {
-    /// The pattern; one that does not start with `/` or `~` may begin at any folder.
-    pub pattern: String,
-    /// True if reading stays permitted.
-    pub is_readable: bool,
+    pub denied: &'a [DeniedPath],
 }
 
 impl Profile {
@@ -139,35 +130,32 @@ impl Profile {
 
     /// Keeps denied paths from the run: those that exist now, and the one that a pattern without wildcards, or with
     /// one only at its end, names.
-    fn subtract(&mut self, denied: &Denied, home: Option<&Path>, areas: &[PathBuf]) -> Result<(), Error> {
+    fn subtract(&mut self, denied: &DeniedPath, home: Option<&Path>, areas: &[PathBuf]) -> Result<(), Error> {
         let pattern = match denied.pattern.strip_prefix('~') {
             Some(rest) => home.map_or(format!("*{rest}"), |home| format!("{}{rest}", home.display())),
             None => denied.pattern.clone(),
         };
         let literal = pattern.strip_suffix("/*").unwrap_or(&pattern);
         let keep = Keep { is_readable: denied.is_readable, is_ruled: true, is_folder: literal != pattern };
-        let is_literal = !literal.contains('*') && !literal.is_empty();
-        if let Some(path) = Some(Path::new(literal)).filter(|path| is_literal && path.is_absolute()) {
-            if is_plain(path) {
-                self.keep(path.to_owned(), keep);
-            }
-            return Ok(());
-        }
-        // As in a policy, a relative pattern begins at a folder of the work.
-        let relative = pattern.strip_prefix("./").unwrap_or(&pattern);
         let is_floating = pattern.starts_with(['/', '*']);
-        let roots: Vec<PathBuf> = if is_floating { self.write.iter().cloned().collect() } else { areas.to_vec() };
-        if is_literal {
-            for root in &roots {
-                self.keep(root.join(literal.strip_prefix("./").unwrap_or(literal)), keep);
+        if !Glob::is_glob(literal) && !literal.is_empty() {
+            if is_floating {
+                self.keep(without_dots(Path::new(literal)), keep);
+            } else {
+                areas.iter().for_each(|root| self.keep(without_dots(&root.join(literal)), keep));
             }
             return Ok(());
         }
-        let fits = |path: &Path| {
-            let below =
-                |root: &PathBuf| path.strip_prefix(root).is_ok_and(|rest| wild(relative, &rest.to_string_lossy()));
-            if is_floating { wild(&pattern, &path.to_string_lossy()) } else { areas.iter().any(below) }
+        // A rule that restricts compares without case.
+        let glob = Glob::new(&pattern.strip_prefix("./").unwrap_or(&pattern).to_lowercase());
+        let below = |path: &Path, root: &PathBuf| {
+            path.strip_prefix(root).is_ok_and(|rest| glob.matches(&rest.to_string_lossy().to_lowercase()))
         };
+        let fits = |path: &Path| match is_floating {
+            true => glob.matches(&path.to_string_lossy().to_lowercase()),
+            false => areas.iter().any(|root| below(path, root)),
+        };
+        let roots: Vec<PathBuf> = if is_floating { self.write.iter().cloned().collect() } else { areas.to_vec() };
         let mut seen = 0;
         let mut left = roots;
         while let Some(path) = left.pop() {
@@ -192,47 +180,6 @@ impl Profile {
         known.is_readable &= keep.is_readable;
         known.is_ruled |= keep.is_ruled;
         known.is_folder |= keep.is_folder;
-    }
-}
-
-/// Code in a request whose effects no text shows, as far as a run of it can be confined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// Code that needs nothing but its folder.
-    Alone,
-    /// Code that serves others on this machine, and needs its network.
-    Serving,
-}
-
-impl Code {
-    /// The code that a request runs; `None` if it runs none, or if a program of the request talks to others.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Profile`] if the table of tools does not load.
-    pub fn of(facts: &Facts) -> Result<Option<Self>, Error> {
-        let table = table()?;
-        let only_reads = |act: &Act| act.does.iter().all(|does| does.capability.operation() == Some(Operation::Read));
-        let is_vcs = |act: &Act| runs(act, &["git".to_owned()]) && !act.leaves;
-        let is_outgoing = |act: &Act| {
-            let is_sent = |operand: &Operand| operand.kind == Kind::Recipient && operand.role != Role::Named;
-            act.leaves
-                || runs(act, &table.outgoing) && !only_reads(act) && !is_vcs(act)
-                || act.operands.iter().any(is_sent)
-        };
-        let is_code = |act: &Act| {
-            let is_hidden = |open: &Open| matches!(open.cause, Cause::Folder | Cause::Execution);
-            act.open.iter().any(is_hidden) && !runs(act, &table.outgoing)
-        };
-        if !facts.acts.iter().any(is_code) || facts.acts.iter().any(is_outgoing) {
-            return Ok(None);
-        }
-        let serves = |act: &Act| {
-            let script = |word: &str| word.split(':').any(|part| table.scripts.iter().any(|known| known == part));
-            let mut words = act.command.iter().flat_map(|command| command.split_whitespace().skip(1));
-            runs(act, &table.serving) || runs(act, &table.runners) && words.by_ref().take(WORDS_OF_A_SCRIPT).any(script)
-        };
-        Ok(Some(if facts.acts.iter().any(serves) { Self::Serving } else { Self::Alone }))
     }
 }
 
@@ -293,7 +240,7 @@ impl Workspace {
     fn within(&self, term: &Term, ground: &Ground<'_>) -> Self {
         let paths = |entries: &[String]| -> BTreeSet<PathBuf> {
             let own = entries.iter().filter_map(|entry| expand(entry, ground.home));
-            own.map(|path| plain(&ground.folder.join(path))).chain([ground.temp.to_owned()]).collect()
+            own.map(|path| without_dots(&ground.folder.join(path))).chain([ground.temp.to_owned()]).collect()
         };
         let mut all = self.clone();
         if let Some(write) = &term.write {
@@ -333,15 +280,6 @@ fn common(one: &BTreeSet<PathBuf>, other: &BTreeSet<PathBuf>) -> BTreeSet<PathBu
     a.chain(b).cloned().collect()
 }
 
-/// Whether an act runs one of the programs.
-fn runs(act: &Act, programs: &[String]) -> bool {
-    let name = |command: &str| {
-        let program = command.split_whitespace().next()?;
-        Some(program.rsplit('/').next().unwrap_or(program).to_owned())
-    };
-    act.commands.iter().chain(&act.command).filter_map(|command| name(command)).any(|name| programs.contains(&name))
-}
-
 /// The path that an operand names, or the folder in which its pattern begins.
 fn literal(operand: &Operand) -> Option<PathBuf> {
     let value = Path::new(&operand.value);
@@ -370,35 +308,6 @@ fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part == Component::ParentDir)
 }
 
-/// An absolute path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
-}
-
-/// Whether a pattern, in which `*` stands for any text, fits a text.
-fn wild(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(text) = text.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    let mut text = text;
-    for part in parts {
-        let Some(at) = text.find(part) else { return false };
-        text = &text[at + part.len()..];
-    }
-    text.ends_with(last)
-}
-
-/// Number of words after a runner among which one may be the name of a script.
-const WORDS_OF_A_SCRIPT: usize = 2;
 /// Largest number of files among which denied ones are searched.
 const MOST_ENTRIES: usize = 50_000;
 
@@ -407,7 +316,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn profile(confine: Value, denied: &[Denied]) -> Result<Option<Profile>, Error> {
+    fn profile(confine: Value, denied: &[DeniedPath]) -> Result<Option<Profile>, Error> {
         let mut constraints = Constraints::new();
         constraints.insert("confine", confine);
         let ground = Ground {
@@ -449,7 +358,7 @@ mod tests {
 
     #[test]
     fn denied_paths_are_kept_from_the_run() {
-        let denied = |pattern: &str, is_readable| Denied { pattern: pattern.to_owned(), is_readable };
+        let denied = |pattern: &str, is_readable| DeniedPath { pattern: pattern.to_owned(), is_readable };
         let rules = [denied(".github/*", true), denied("~/notes/*", false), denied("/home/u/shop/keys", false)];
         let profile = profile(json!("workspace"), &rules).unwrap().unwrap();
         let kept = |path: &str| profile.kept.get(Path::new(path)).map(|keep| (keep.is_readable, keep.is_folder));
@@ -467,19 +376,6 @@ mod tests {
             let (folder, home) = (Path::new(folder), Some(Path::new("/home/u")));
             let ground = Ground { folder, home, areas: &[], temp: Path::new("/tmp/own"), denied: &[] };
             assert!(Profile::of(&constraints, &Facts::default(), &ground).is_err(), "{}", folder.display());
-        }
-    }
-
-    #[test]
-    fn patterns_fit_whole_texts() {
-        for (pattern, text, is_inside) in [
-            ("*.env", "/w/a/.env", true),
-            ("secrets/*", "secrets/a", true),
-            ("secrets/*", "my-secrets/a", false),
-            ("/w/*/k*y", "/w/a/b/key", true),
-            ("/w/a", "/w/ab", false),
-        ] {
-            assert_eq!(wild(pattern, text), is_inside, "{pattern} {text}");
         }
     }
 }

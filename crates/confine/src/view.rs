@@ -12,9 +12,10 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::pivot_root;
+use rulekeep_types::without_dots;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use crate::helper::has_link;
+use crate::helper::{has_link, linked};
 use crate::{Error, Profile};
 
 /// Replaces the root of this process, which is in a mount namespace of its own, by the view of a profile.
@@ -111,7 +112,7 @@ fn place(path: &Path, depth: usize) -> io::Result<()> {
             if depth > MOST_LINKS {
                 return Err(io::Error::other("too many links"));
             }
-            return place(&normal(&at.join(link).join(rest.as_path())), depth + 1);
+            return place(&without_dots(&at.join(link).join(rest.as_path())), depth + 1);
         }
         if is_new && found.is_dir() {
             fs::create_dir(&seen)?;
@@ -222,19 +223,12 @@ impl Plan {
             let root =
                 profile.write.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.components().count());
             if keep.is_ruled && root.is_some_and(|root| has_link(root, path)) {
-                return Err(Error::Profile(format!(
-                    "a rule denies {}, which is reached through a link",
-                    path.display()
-                )));
+                return Err(Error::Profile(linked(path)));
             }
             let Some(path) = real(path) else { continue };
             let is_inside = |folder: &&Path| roots.iter().any(|root| folder != root && folder.starts_with(root));
-            around.extend(
-                path.ancestors()
-                    .skip(1)
-                    .filter(is_inside)
-                    .map(|folder| (folder.components().count(), folder.to_owned())),
-            );
+            let folders = path.ancestors().skip(1).filter(is_inside);
+            around.extend(folders.map(|folder| (folder.components().count(), folder.to_owned())));
             kept.push((path, keep.is_readable));
         }
         // A folder is covered before what is in it, which is then not there.
@@ -248,19 +242,6 @@ impl Plan {
             kept,
         })
     }
-}
-
-/// A path without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(normal.pop()),
-            Component::CurDir => {}
-            part => normal.push(part),
-        }
-    }
-    normal
 }
 
 fn below(root: &str, path: &Path) -> PathBuf {

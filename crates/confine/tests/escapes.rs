@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rulekeep_confine::{Denied, Ground, Network, Profile};
+use rulekeep_confine::{DeniedPath, Ground, Network, Profile};
 use rulekeep_types::Constraints;
 use rulekeep_types::facts::Facts;
 
@@ -51,7 +51,7 @@ impl Place {
         self.root.path().join(name)
     }
 
-    fn profile(&self, denied: &[Denied]) -> Profile {
+    fn profile(&self, denied: &[DeniedPath]) -> Profile {
         let constraints: Constraints = serde_json::from_str(r#"{ "confine": ["workspace"] }"#).unwrap();
         let (folder, home, temp) = (self.path("work"), self.path("home"), self.path("temp"));
         let ground = Ground { folder: &folder, home: Some(&home), areas: &[], temp: &temp, denied };
@@ -297,9 +297,9 @@ fn the_escapes_work_without_confinement() {
 fn a_denied_path_is_kept_in_whatever_way_it_is_written() {
     let Some(place) = Place::new() else { return };
     let denied = [
-        Denied { pattern: ".github/*".to_owned(), is_readable: true },
-        Denied { pattern: "deep/er/kept/*".to_owned(), is_readable: true },
-        Denied { pattern: "*.env".to_owned(), is_readable: false },
+        DeniedPath { pattern: ".github/*".to_owned(), is_readable: true },
+        DeniedPath { pattern: "deep/er/kept/*".to_owned(), is_readable: true },
+        DeniedPath { pattern: "*.env".to_owned(), is_readable: false },
     ];
     for exists in [true, false] {
         for (number, script) in [
@@ -353,7 +353,7 @@ fn a_denied_path_is_kept_in_whatever_way_it_is_written() {
 #[test]
 fn a_run_is_what_it_is_without_confinement() {
     let Some(place) = Place::new() else { return };
-    let supervised = [Denied { pattern: "held".to_owned(), is_readable: true }];
+    let supervised = [DeniedPath { pattern: "held".to_owned(), is_readable: true }];
     for denied in [&[][..], &supervised] {
         let profile = place.profile(denied);
         let run = |script: &str| place.run(&profile, script);
@@ -394,7 +394,7 @@ fn a_run_is_what_it_is_without_confinement() {
 #[test]
 fn a_place_is_held_until_the_last_process_of_its_runs_has_ended() {
     let Some(place) = Place::new() else { return };
-    let rule = Denied { pattern: ".github/*".to_owned(), is_readable: true };
+    let rule = DeniedPath { pattern: ".github/*".to_owned(), is_readable: true };
     let profile = place.profile(std::slice::from_ref(&rule));
     let made = place.path("work/.github");
     let late =
@@ -419,7 +419,7 @@ fn a_link_on_the_way_to_a_denied_path_stops_the_run() {
             let path = place.path("work").join(link);
             let _ = fs::remove_file(&path);
             std::os::unix::fs::symlink(target, &path).unwrap();
-            let rule = Denied { pattern: denied.to_owned(), is_readable: true };
+            let rule = DeniedPath { pattern: denied.to_owned(), is_readable: true };
             let output = place.run(&place.profile(&[rule]), "touch began");
             assert!(!output.status.success() && !place.path("work/began").exists(), "{link} {target}: {output:?}");
             assert!(!place.path("outside/conf").exists() && !place.path("work/missing").exists());

@@ -56,9 +56,9 @@ pub use explain::{OperandTrace, RuleTrace};
 pub use limit::{LimitUse, SharedLimitTerms};
 pub use preapproval::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 pub use request::PolicyRequest;
-pub use rule::{DeniedPath, Effect};
+pub use rule::Effect;
 pub use rulekeep_types::document::PolicyFormat;
-pub use rulekeep_types::{Constraints, Problem, Severity};
+pub use rulekeep_types::{Constraints, DeniedPath, Problem, Severity};
 pub use set::{PolicySet, PolicySource};
 pub use verdict::{Approval, ConditionFailure, Need, PolicyVerdict};
 

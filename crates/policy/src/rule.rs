@@ -18,7 +18,8 @@ use super::pattern::{CapabilityPattern, Names};
 use super::request::PolicyRequest;
 use rulekeep_types::facts::{Act, Doing, Kind, Kinds, Operand, Role};
 use rulekeep_types::{
-    Capability, Classification, Constraints, Facts, Intent, Operation, Resource, RiskLevel, Tier, closed_words,
+    Capability, Classification, Constraints, DeniedPath, Facts, Intent, Operation, Resource, RiskLevel, Tier,
+    closed_words,
 };
 
 closed_words! {
@@ -156,16 +157,6 @@ impl Rule {
     pub(super) fn leaves(&self, capability: &Capability) -> bool {
         self.to.iter().any(|pattern| pattern.matches(capability))
     }
-}
-
-/// A pattern of paths that a rule denies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeniedPath {
-    /// The pattern, as the rule has it.
-    pub pattern: String,
-    /// True if reading stays permitted.
-    pub is_readable: bool,
 }
 
 /// The time a reviewer has to answer if the rule does not say.

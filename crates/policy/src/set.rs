@@ -19,12 +19,13 @@ use super::layers::Layers;
 use super::limit::{LimitUse, Meter, SharedLimitTerms, Unused, UsedByRule};
 use super::naming::DocumentNames;
 use super::request::PolicyRequest;
-use super::rule::{DeniedPath, Effect, Rule};
+use super::rule::{Effect, Rule};
 use super::verdict::{Need, PolicyVerdict};
 use rulekeep_types::document::{self, File, PolicyFormat, refusal};
 use rulekeep_types::facts::Kinds;
 use rulekeep_types::{
-    AgentId, Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor, usual_risk,
+    AgentId, Decision, DenialClass, DeniedPath, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor,
+    usual_risk,
 };
 
 /// The rules that decide what agents may do. Cloning is cheap.

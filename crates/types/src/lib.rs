@@ -28,6 +28,7 @@ mod kill_switch;
 mod parse_explanation;
 #[doc(hidden)]
 pub mod parts;
+mod path;
 mod preapproval;
 mod record;
 mod reserved;
@@ -71,6 +72,7 @@ pub use id::{
 pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use kill_switch::{KillSwitchEntry, KillSwitchReport, KillSwitchScope};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation, WordEvidence};
+pub use path::DeniedPath;
 pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
@@ -99,6 +101,7 @@ pub use {
     glob::Glob,
     grant::{GrantAuthority, GrantOrigin, GrantSource, GrantTerms},
     intent::{IntentStamp, check_context},
+    path::without_dots,
     preapproval::{GRANT_PREFIX, is_grant_counter},
     risk::names_production,
     risk::usual_risk,

@@ -6,10 +6,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rulekeep::agent::AgentId;
+use rulekeep::Error;
 use rulekeep::proof::ProofId;
-use rulekeep::{Error, PolicySet};
-use rulekeep_confine::{Denied, Profile};
+use rulekeep_confine::Profile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -151,12 +150,6 @@ impl Runs {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The paths that a policy denies to an agent, or to any.
-pub(crate) fn denied(policies: &PolicySet, agent: Option<&AgentId>) -> Vec<Denied> {
-    let found = policies.denied_paths(agent);
-    found.map(|path| Denied { pattern: path.pattern, is_readable: path.is_readable }).collect()
 }
 
 /// The folder for temporary files of a conversation.

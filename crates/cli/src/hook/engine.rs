@@ -17,7 +17,7 @@ use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
-use rulekeep_confine::{Code, Denied, Ground, Profile};
+use rulekeep_confine::{Code, DeniedPath, Ground, Profile};
 use rulekeep_server::Access;
 use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, Enforce, Enforced, InputForm, Parse};
 use rulekeep_server::gateway::Gateway;
@@ -328,8 +328,8 @@ impl Hearing<'_> {
         let all: Vec<String> = own.chain(self.engine.settings.folders.iter().cloned()).collect();
         let areas: Vec<PathBuf> = all.iter().filter_map(below_home).collect();
         let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
-        let mut denied = confined::denied(&self.governor().policies().current(), Some(&agent));
-        denied.push(Denied { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
+        let mut denied: Vec<DeniedPath> = self.governor().policies().current().denied_paths(Some(&agent)).collect();
+        denied.push(DeniedPath { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
         let temp = confined::temp_of(&self.conversation());
         // The repository of a worktree is elsewhere.
         let repository = areas.iter().find_map(|area| area::git_folder(area));

@@ -3,12 +3,13 @@
 //! The parser sees no files. The daemon sees those of the host, and says where links lead in the context of the request,
 //! so that rules bind both paths.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rulekeep::intent::{Facts, Kind};
 use serde_json::{Map, Value};
 
 use super::own::real;
+use rulekeep_confine::without_dots;
 
 /// For each path of a call that links lead elsewhere: the path that they lead to. Links above one of the `folders` count
 /// for nothing: a whole project may lie behind one.
@@ -22,7 +23,7 @@ pub(super) fn of(facts: &Facts, folders: &[PathBuf]) -> Map<String, Value> {
         // `a/..` is the folder above the one to which a link `a` leads.
         let sent = operand.original.as_deref().filter(|sent| sent.contains("..")).map(Path::new);
         let whole = sent.and_then(|sent| base.map(|base| base.join(sent)));
-        let whole = whole.filter(|whole| plain(whole) == Path::new(written));
+        let whole = whole.filter(|whole| without_dots(whole) == Path::new(written));
         let found = real(whole.as_deref().unwrap_or(Path::new(written)));
         let below = |(real, folder): &(PathBuf, &PathBuf)| Some(folder.join(found.strip_prefix(real).ok()?));
         let found = folders.iter().find_map(below).unwrap_or(found);
@@ -33,17 +34,4 @@ pub(super) fn of(facts: &Facts, folders: &[PathBuf]) -> Map<String, Value> {
         }
     }
     links
-}
-
-/// The path without dots, as text.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
