@@ -1,0 +1,200 @@
+use super::*;
+use rulekeep::Governor;
+
+#[test]
+fn conversations_whose_tasks_are_over_are_forgotten() {
+    let governor = Governor::builder().open_in_memory().unwrap();
+    let settings = Settings { mandates: true, ..settings(Tier::T3) };
+    let engine = Engine::new(Gateway::new(&governor).unwrap(), settings);
+    for session in ["s1", "s2"] {
+        let event = json!({
+            "hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "/home/u/shop",
+            "prompt": "Run the test suite",
+        });
+        engine.answer(HookRequest { host: Host::Claude, agent: None, event });
+    }
+    let known = || Extension::of(&governor).states(&[CONVERSATION]);
+    let [over, open] = [&known()[0], &known()[1]].map(Clone::clone);
+    governor.tasks().get(over.1.trim_matches('"').parse().unwrap()).unwrap().close(None).unwrap();
+    engine.forget_ended();
+    assert_eq!(known(), [open]);
+}
+
+/// The answer of Claude Code's hook on a command.
+fn command(engine: &Engine, cwd: &Path, line: &str) -> String {
+    call(engine, &json!(cwd), "Bash", &json!({ "command": line }))
+}
+
+fn call(engine: &Engine, cwd: &Value, tool: &str, arguments: &Value) -> String {
+    let event = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": cwd, "tool_name": tool,
+        "tool_input": arguments, "tool_use_id": "t1",
+    });
+    match engine.answer(HookRequest { host: Host::Claude, agent: None, event }) {
+        HookAnswer { exit: 2, .. } => "deny".to_owned(),
+        HookAnswer { stdout, .. } if stdout.is_empty() => "allow".to_owned(),
+        HookAnswer { stdout, .. } => {
+            let answer: Value = serde_json::from_str(&stdout).unwrap();
+            answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap_or("allow").to_owned()
+        }
+    }
+}
+
+fn settings(tier: Tier) -> Settings {
+    let (folders, trusted) = (Vec::new(), Vec::new());
+    let (wait, home) = (Duration::ZERO, PathBuf::from("/home/u/.rulekeep"));
+    Settings { tier, mandates: false, folders, trusted, wait, home, confining: None }
+}
+
+fn engine(rules: &str) -> Engine {
+    engine_at(Tier::T3, rules)
+}
+
+fn engine_at(tier: Tier, rules: &str) -> Engine {
+    let policies = rulekeep::PolicySet::from_toml(rules).unwrap();
+    let governor = Governor::builder().policies(policies).open_in_memory().unwrap();
+    Engine::new(Gateway::new(&governor).unwrap(), settings(tier))
+}
+
+#[test]
+fn a_rule_binds_where_links_of_a_path_lead() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (project, secret) = (root.join("project"), root.join("secret"));
+    std::fs::create_dir_all(&secret).unwrap();
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(secret.join("deep")).unwrap();
+    std::os::unix::fs::symlink(secret.join("deep"), project.join("deep")).unwrap();
+    std::os::unix::fs::symlink(&secret, project.join("data")).unwrap();
+    std::os::unix::fs::symlink(secret.join("new"), project.join("new")).unwrap();
+    std::os::unix::fs::symlink(&project, root.join("other")).unwrap();
+    let engine = engine(&format!(
+        "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n\
+         match.paths = [\"{}/*\"]",
+        secret.display()
+    ));
+    for (cwd, line, refused) in [
+        (&project, "cat data/a", true),
+        (&project, "cat data/*", true),
+        (&project, "cat deep/../a", true),
+        (&project, "echo a > new", true),
+        (&project, "cat a", false),
+        (&root.join("other"), "cat data/a", true),
+        (&root.join("other"), "cat a", false),
+    ] {
+        assert_eq!(command(&engine, cwd, line) == "deny", refused, "{line}");
+    }
+}
+
+#[test]
+fn a_question_names_the_part_of_the_call_that_it_is_about() {
+    let engine = engine(
+        "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"e\"\neffect = \"escalate\"\n\
+         reviewer = \"host-user\"\nmatch.risk = { min = \"HIGH\" }",
+    );
+    let event = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": "/w", "tool_name": "Bash",
+        "tool_input": { "command": "cargo test && rm -rf src; git status" }, "tool_use_id": "t1",
+    });
+    let answer = engine.answer(HookRequest { host: Host::Claude, agent: None, event });
+    assert!(answer.stdout.contains("`rm -rf src` is file:delete at HIGH risk."), "{}", answer.stdout);
+}
+
+#[test]
+fn a_call_past_a_limit_runs_within_it_if_the_host_rewrites() {
+    let rules = "name = \"t\"\n[[rule]]\nid = \"few\"\neffect = \"allow\"\nconstraints = { maxRecords = 50 }";
+    let event = |name: &str| {
+        json!({
+            "hook_event_name": name, "session_id": "s1", "cwd": "/w", "tool_name": "mcp__desk__list_tickets",
+            "tool_input": { "query": "open", "limit": 5000 }, "tool_use_id": "t1", "conversation_id": "c1",
+        })
+    };
+    let answer = |host, event| engine(rules).answer(HookRequest { host, agent: None, event });
+    let claude = answer(Host::Claude, {
+        let mut event = event("PreToolUse");
+        event.as_object_mut().unwrap().remove("conversation_id");
+        event
+    });
+    let said: Value = serde_json::from_str(&claude.stdout).unwrap();
+    assert_eq!(said["hookSpecificOutput"]["updatedInput"], json!({ "query": "open", "limit": 50 }));
+    let gemini = answer(Host::Gemini, event("BeforeTool"));
+    let said: Value = serde_json::from_str(&gemini.stdout).unwrap();
+    assert_eq!(said["hookSpecificOutput"]["tool_input"]["limit"], 50);
+    let cursor = answer(Host::Cursor, event("preToolUse"));
+    assert!(cursor.exit == 2 && cursor.stderr.contains("limit = 50"), "{cursor:?}");
+}
+
+#[test]
+fn a_folder_around_the_home_is_not_removed() {
+    let rules = "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\n\
+                 effect = \"deny\"\nmatch.actions = [\"change_governance\"]";
+    let engine = engine(rules);
+    let cwd = Path::new("/home/u/shop");
+    for (line, refused) in [
+        ("rm -rf /home/u", true),
+        ("rm -rf ..", true),
+        ("cd .. && rm -rf *", true),
+        ("gfind /home -name x -delete", true),
+        ("mv /home/u /home/v", true),
+        ("rm -rf /home/u/shop", false),
+        ("cd .. && rm -rf shop/target", false),
+        ("gfind /home -name x", false),
+        ("cat > a_test.go <<'E'\n// rm -rf is not run here\nE", false),
+        ("grep -rl session /home/u/.rulekeep", false),
+        ("./x.sh /home/u/.rulekeep/config.toml", true),
+        ("python3 x.py /home/u/.rulekeep/config.toml", true),
+        ("ln -s /home/u/.rulekeep/policies x; echo a > x/policy.toml", true),
+        ("P=/home/u/.rulekeep/policies; ./x.sh $P", true),
+        ("for f in /home/u/.rulekeep/policies/*; do ./x.sh $f; done", true),
+        ("find /home/u/.rulekeep -name x | xargs ./x.sh", true),
+        ("cp a.txt /home/u/.rulekeep/config.toml", true),
+        ("sed -i s/a/b/ /home/u/.rulekeep/config.toml", true),
+        ("python3 -c \"open('/home/u/.rulekeep/config.toml','w')\"", true),
+    ] {
+        assert_eq!(command(&engine, cwd, line) == "deny", refused, "{line}");
+    }
+}
+
+#[test]
+fn a_call_that_cannot_be_read_is_asked_about_when_repeated() {
+    let engine = engine(
+        "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"e\"\neffect = \"escalate\"\n\
+         reviewer = \"host-user\"\nmatch.hosts = [\"evil.example\"]",
+    );
+    let cwd = Path::new("/w");
+    for (line, answer) in [
+        ("curl https://ok.example/", "allow"),
+        ("curl $URL", "deny"),
+        ("curl https://ok.example/", "allow"),
+        ("curl $URL", "deny"),
+        ("curl \"$URL\"", "ask"),
+        ("curl https://evil.example/", "ask"),
+    ] {
+        assert_eq!(command(&engine, cwd, line), answer, "{line}");
+    }
+}
+
+/// The cases are those of the library, of the server and of the gateway.
+#[test]
+fn a_first_rule_binds_the_calls_of_a_host() {
+    let file: Value = serde_json::from_str(include_str!("../../../../../tests/data/newcomer.json")).unwrap();
+    let mut seen = 0;
+    for case in file["cases"].as_array().unwrap() {
+        let (input, context) = (&case["input"], &case["context"]);
+        let Some(tool) = input["tool"].as_str().filter(|_| context.get("environment").is_none()) else { continue };
+        let tool = match input["server"].as_str() {
+            Some(server) => format!("mcp__{server}__{tool}"),
+            None => tool.replace("bash", "Bash"),
+        };
+        let tier = case["tier"].as_str().unwrap_or("T4").parse().unwrap();
+        let engine = engine_at(tier, file["policies"].as_str().unwrap());
+        let answer = match case["decision"].as_str().unwrap() {
+            "ALLOW" => "allow",
+            "ESCALATE" => "ask",
+            _ => "deny",
+        };
+        assert_eq!(call(&engine, &context["cwd"], &tool, &input["arguments"]), answer, "{case}");
+        seen += 1;
+    }
+    assert!(seen >= 15, "{seen} cases are calls");
+}
