@@ -142,7 +142,9 @@ impl Profile {
             if is_floating {
                 self.keep(without_dots(Path::new(literal)), keep);
             } else {
-                areas.iter().for_each(|root| self.keep(without_dots(&root.join(literal)), keep));
+                for root in areas {
+                    self.keep(without_dots(&root.join(literal)), keep);
+                }
             }
             return Ok(());
         }
@@ -151,9 +153,12 @@ impl Profile {
         let below = |path: &Path, root: &PathBuf| {
             path.strip_prefix(root).is_ok_and(|rest| glob.matches(&rest.to_string_lossy().to_lowercase()))
         };
-        let fits = |path: &Path| match is_floating {
-            true => glob.matches(&path.to_string_lossy().to_lowercase()),
-            false => areas.iter().any(|root| below(path, root)),
+        let fits = |path: &Path| {
+            if is_floating {
+                glob.matches(&path.to_string_lossy().to_lowercase())
+            } else {
+                areas.iter().any(|root| below(path, root))
+            }
         };
         let roots: Vec<PathBuf> = if is_floating { self.write.iter().cloned().collect() } else { areas.to_vec() };
         let mut seen = 0;
@@ -366,6 +371,29 @@ mod tests {
         assert_eq!(kept("/home/u/notes"), Some((false, true)));
         assert_eq!(kept("/home/u/shop/keys"), Some((false, false)));
         assert_eq!(kept("/home/u/.ssh"), Some((false, false)), "by the table");
+    }
+
+    #[test]
+    fn files_that_a_pattern_matches_are_found_without_case() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().canonicalize().unwrap();
+        std::fs::create_dir_all(folder.join("a/keys")).unwrap();
+        for file in ["a/.ENV", "key1.pem", "a/key1.pem", "a/keys/x"] {
+            std::fs::write(folder.join(file), "").unwrap();
+        }
+        let found = |pattern: &str| {
+            let denied = [DeniedPath { pattern: pattern.to_owned(), is_readable: false }];
+            let ground = Ground { folder: &folder, home: None, areas: &[], temp: &folder.join("t"), denied: &denied };
+            let constraints: Constraints = serde_json::from_value(json!({ "confine": ["workspace"] })).unwrap();
+            let profile = Profile::of(&constraints, &Facts::default(), &ground).unwrap().unwrap();
+            let below = |path: &PathBuf| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned());
+            let found = profile.kept.iter().filter(|(path, keep)| !keep.is_readable && path.exists());
+            found.filter_map(|(path, _)| below(path)).collect::<Vec<_>>()
+        };
+        assert_eq!(found("*.env"), ["a/.ENV"]);
+        assert_eq!(found("key?.pem"), ["key1.pem"], "a relative pattern begins at the folder");
+        assert_eq!(found("a/k*"), ["a/key1.pem", "a/keys"]);
+        assert_eq!(found("./a/keys/*"), ["a/keys"]);
     }
 
     #[test]

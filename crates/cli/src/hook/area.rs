@@ -108,3 +108,23 @@ const fn notes_of(host: Host) -> &'static [&'static str] {
         Host::Opencode => &["~/.local/share/opencode"],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_worktree_names_its_repository_only_if_that_knows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (repository, worktree) = (folder.path().join("main/.git"), folder.path().join("tree"));
+        let own = repository.join("worktrees/tree");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(&worktree).unwrap();
+        fs::write(worktree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        assert_eq!(git_folder(&worktree), None, "the file may be anybody's");
+        fs::write(own.join("gitdir"), format!("{}\n", worktree.join(".git").display())).unwrap();
+        assert_eq!(git_folder(&worktree), Some(repository));
+        assert_eq!(git_folder(folder.path()), None);
+    }
+}

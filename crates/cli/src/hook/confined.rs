@@ -6,13 +6,17 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rulekeep::Error;
+use rulekeep::intent::Facts;
 use rulekeep::proof::ProofId;
-use rulekeep_confine::Profile;
+use rulekeep::{Enforcement, Error};
+use rulekeep_confine::{Code, DeniedPath, Ground, Profile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::area;
 use super::calls::Key;
+use super::engine::Hearing;
+use super::event::{HostCall, Ruling};
 
 /// The runs that decisions permit, each once.
 #[derive(Default)]
@@ -152,6 +156,82 @@ impl Runs {
     }
 }
 
+impl Hearing<'_> {
+    /// The key that the context of a call gets if it can be confined; `None` if it cannot, or runs no code whose effects
+    /// no text shows.
+    pub(super) fn confinable(&self, call: &HostCall, facts: &Facts) -> Option<&'static str> {
+        let runs = &self.engine.runs;
+        let is_able = runs.are_possible() && self.dialect.rewrites() && self.event.cwd.is_some();
+        let code = if is_able { Code::of(facts).ok()?? } else { return None };
+        Some(match code {
+            // What a confined run was refused, it may get from a person.
+            _ if runs.was_refused(&self.key(call)) => "unconfined",
+            Code::Alone if !is_background(&call.arguments) => "confinable",
+            Code::Alone | Code::Serving => "servable",
+        })
+    }
+
+    /// The ruling on a call that is granted: a command that has to be confined is rewritten.
+    pub(super) fn granted(&self, call: &HostCall, facts: &Facts, verdict: &Enforcement) -> Ruling {
+        let id = verdict.proof_id;
+        self.note(call, id, None);
+        if verdict.constraints.get("confine").is_none() {
+            return Ruling::Allow;
+        }
+        match self.rewritten(call, facts, verdict) {
+            Ok(arguments) => {
+                // Hosts report the result of the one or of the other.
+                self.note(&HostCall { arguments: arguments.clone(), ..call.clone() }, id, None);
+                Ruling::Rewrite { arguments, reason: "rulekeep: confined to the folder of the work.".to_owned() }
+            }
+            Err(why) => {
+                let reason =
+                    format!("rulekeep: the policy permits this call only as a confined run, and {why}. [{id}]");
+                if self.dialect.asks() { Ruling::Ask(reason) } else { Ruling::Deny(reason) }
+            }
+        }
+    }
+
+    /// The arguments of a call with its command rewritten to a confined run; or why it cannot be.
+    fn rewritten(&self, call: &HostCall, facts: &Facts, verdict: &Enforcement) -> Result<Value, String> {
+        let runs = &self.engine.runs;
+        if !runs.are_possible() {
+            return Err("this system supports no confined runs".to_owned());
+        }
+        if !self.dialect.rewrites() {
+            return Err(format!("{} cannot rewrite it", self.host.name()));
+        }
+        let profile = self.profile(facts, verdict)?;
+        let rewritten = runs.prepare(verdict.proof_id, self.key(call), profile, &call.arguments);
+        rewritten.ok_or_else(|| "it is no command, or too long a one".to_owned())
+    }
+
+    /// The profile of a decision.
+    fn profile(&self, facts: &Facts, verdict: &Enforcement) -> Result<Profile, String> {
+        let folder = self.event.cwd.as_deref().map(Path::new).ok_or("its folder is not known")?;
+        let home = std::env::home_dir();
+        let below_home = |folder: &String| match (folder.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => Some(home.join(rest)),
+            _ => Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute()),
+        };
+        // The host's own places have settings and scripts that it obeys.
+        let own = area::of(self.host, folder).into_iter().filter(|place| !place.starts_with('~'));
+        let all: Vec<String> = own.chain(self.engine.settings.folders.iter().cloned()).collect();
+        let areas: Vec<PathBuf> = all.iter().filter_map(below_home).collect();
+        let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
+        let mut denied: Vec<DeniedPath> = self.governor().policies().current().denied_paths(Some(&agent)).collect();
+        denied.push(DeniedPath { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
+        let temp = temp_of(&self.conversation());
+        // The repository of a worktree is elsewhere.
+        let repository = areas.iter().find_map(|area| area::git_folder(area));
+        let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
+        let profile = Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())?;
+        let mut profile = profile.ok_or("its decision confines nothing")?;
+        profile.read.extend(repository);
+        Ok(profile)
+    }
+}
+
 /// The folder for temporary files of a conversation.
 pub(crate) fn temp_of(conversation: &str) -> PathBuf {
     let mut hasher = DefaultHasher::new();
@@ -171,7 +251,7 @@ fn command_of(arguments: &Value) -> Option<(&'static str, &Value)> {
 }
 
 /// Returns whether a call starts something that goes on without it.
-pub(super) fn is_background(arguments: &Value) -> bool {
+fn is_background(arguments: &Value) -> bool {
     let is_wished = |key: &str| arguments.get(key).and_then(Value::as_bool).unwrap_or(false);
     let line = command_of(arguments).and_then(|(_, command)| command.as_str()).unwrap_or_default().as_bytes();
     let at = |index: Option<usize>| index.and_then(|index| line.get(index)).copied().unwrap_or(b' ');
@@ -216,3 +296,34 @@ const SIGNS: [&str; 10] = [
     "EACCES",
     "ENETUNREACH",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_in_the_background_is_told_from_redirections() {
+        for (line, goes_on) in [
+            ("make &", true),
+            ("a & b", true),
+            ("make && a", false),
+            ("make > out 2>&1", false),
+            ("make &> out", false),
+            ("make |& tee out", false),
+            ("make", false),
+        ] {
+            assert_eq!(is_background(&json!({ "command": line })), goes_on, "{line}");
+        }
+        assert!(is_background(&json!({ "command": "make", "run_in_background": true })));
+        assert!(!is_background(&json!({ "command": ["make", "&"] })));
+    }
+
+    #[test]
+    fn a_shell_reads_a_quoted_word_as_it_was() {
+        for word in ["", "a b", "it's", "'", "$HOME `id` \"x\"", "a\nb", "*", "ü"] {
+            let line = format!("printf %s {}", quoted(word));
+            let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+            assert_eq!(output.stdout, word.as_bytes(), "{line}");
+        }
+    }
+}

@@ -17,7 +17,7 @@ use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
 use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
-use rulekeep_confine::{Code, DeniedPath, Ground, Profile};
+use rulekeep_confine::Profile;
 use rulekeep_server::Access;
 use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, Enforce, Enforced, InputForm, Parse};
 use rulekeep_server::gateway::Gateway;
@@ -35,7 +35,7 @@ use super::written::Written;
 /// Decides on the events of hosts.
 pub struct Engine {
     gateway: Gateway,
-    settings: Settings,
+    pub(super) settings: Settings,
     conversations: Mutex<HashMap<String, TaskId>>,
     // Held while a call opens the task of its conversation, so that another one does not open a second.
     opening: Mutex<()>,
@@ -43,7 +43,7 @@ pub struct Engine {
     hashers: [RandomState; 2],
     written: Written,
     own: Own,
-    runs: Runs,
+    pub(super) runs: Runs,
 }
 
 /// The settings of an engine.
@@ -134,12 +134,12 @@ impl Engine {
 }
 
 /// The processing of one event.
-struct Hearing<'a> {
-    engine: &'a Engine,
-    dialect: &'static Dialect,
-    agent: &'a str,
-    host: Host,
-    event: &'a HookEvent,
+pub(super) struct Hearing<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) dialect: &'static Dialect,
+    pub(super) agent: &'a str,
+    pub(super) host: Host,
+    pub(super) event: &'a HookEvent,
     started: Instant,
 }
 
@@ -225,7 +225,7 @@ impl Hearing<'_> {
         let open = self.engine.calls().get(&self.key(call));
         if let Some(Made { proof_id, asked: Some(intent), cwd, .. }) = open
             && cwd == self.event.cwd
-            && let Some(ruling) = self.redeem(call, EscalationId::of(proof_id), &intent)?
+            && let Some(ruling) = self.redeem(call, &facts, EscalationId::of(proof_id), &intent)?
         {
             return Ok(ruling);
         }
@@ -233,19 +233,20 @@ impl Hearing<'_> {
         if let Some(ruling) = self.narrow(call, &enforcement)? {
             return Ok(ruling);
         }
-        if let Some(ruling) = self.confine(call, &facts, &enforcement) {
-            return Ok(ruling);
+        let unread = enforcement.denial_class.filter(|class| *class == DenialClass::Unread);
+        self.engine.calls().note_unread(self.conversation(), unread.map(|_| enforcement.proof_id));
+        if enforcement.decision == Decision::Allow {
+            return Ok(self.granted(call, &facts, &enforcement));
         }
         let Enforcement { decision, proof_id, reasoning, granted_capabilities, denial_class, .. } = enforcement;
-        let unread = denial_class.filter(|class| *class == DenialClass::Unread).map(|_| proof_id);
-        self.engine.calls().note_unread(self.conversation(), unread);
         let asked = intent.filter(|_| decision == Decision::Escalate);
         self.note(call, proof_id, asked.clone());
         let reasoning = cause(&facts).map(|cause| format!("{cause} {reasoning}")).unwrap_or(reasoning);
         match (decision, asked) {
-            (Decision::Allow, _) => Ok(Ruling::Allow),
             (Decision::Escalate, Some(_)) if self.dialect.asks() => Ok(Ruling::Ask(format!("rulekeep: {reasoning}"))),
-            (Decision::Escalate, Some(intent)) => self.wait(call, EscalationId::of(proof_id), &intent, &reasoning),
+            (Decision::Escalate, Some(intent)) => {
+                self.wait(call, &facts, EscalationId::of(proof_id), &intent, &reasoning)
+            }
             (Decision::Degrade, _) => Ok(Ruling::Deny(format!(
                 "rulekeep permits only a part of this call ({}): {reasoning} [{proof_id}]",
                 json!(granted_capabilities),
@@ -282,63 +283,10 @@ impl Hearing<'_> {
         if again.decision != Decision::Allow {
             return Ok(Some(Ruling::Deny(format!("rulekeep: {} [{}]", again.reasoning, again.proof_id))));
         }
-        self.note(&narrow, again.proof_id, None);
-        Ok(Some(Ruling::Rewrite { arguments: narrow.arguments, reason }))
-    }
-
-    /// Rewrites a command that is permitted if it is confined.
-    fn confine(&self, call: &HostCall, facts: &Facts, verdict: &Enforcement) -> Option<Ruling> {
-        let is_granted = matches!(verdict.decision, Decision::Allow | Decision::Degrade);
-        if !is_granted || verdict.constraints.get("confine").is_none() {
-            return None;
-        }
-        let (id, key) = (verdict.proof_id, self.key(call));
-        let rewritten = self.profile(facts, verdict).map(|profile| {
-            let runs = &self.engine.runs;
-            self.dialect.rewrites().then(|| runs.prepare(id, key, profile?, &call.arguments)).flatten()
-        });
-        let why = match rewritten {
-            Ok(Some(arguments)) => {
-                let run = HostCall { arguments, ..call.clone() };
-                // Hosts report the result of the one or of the other.
-                self.note(call, id, None);
-                self.note(&run, id, None);
-                let reason = "rulekeep: confined to the folder of the work.".to_owned();
-                return Some(Ruling::Rewrite { arguments: run.arguments, reason });
-            }
-            Ok(None) if self.engine.runs.are_possible() => format!("{} cannot confine this call", self.host.name()),
-            Ok(None) => "this system supports no confined runs".to_owned(),
-            Err(message) => message,
-        };
-        self.note(call, id, None);
-        let reason = format!("rulekeep: the policy permits this call only as a confined run, and {why}. [{id}]");
-        Some(if self.dialect.asks() { Ruling::Ask(reason) } else { Ruling::Deny(reason) })
-    }
-
-    /// The profile of a decision; `None` without a folder.
-    fn profile(&self, facts: &Facts, verdict: &Enforcement) -> Result<Option<Profile>, String> {
-        let Some(folder) = self.event.cwd.as_deref().map(Path::new) else { return Ok(None) };
-        let home = std::env::home_dir();
-        let below_home = |folder: &String| match (folder.strip_prefix("~/"), &home) {
-            (Some(rest), Some(home)) => Some(home.join(rest)),
-            _ => Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute()),
-        };
-        // The host's own places have settings and scripts that it obeys.
-        let own = area::of(self.host, folder).into_iter().filter(|place| !place.starts_with('~'));
-        let all: Vec<String> = own.chain(self.engine.settings.folders.iter().cloned()).collect();
-        let areas: Vec<PathBuf> = all.iter().filter_map(below_home).collect();
-        let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
-        let mut denied: Vec<DeniedPath> = self.governor().policies().current().denied_paths(Some(&agent)).collect();
-        denied.push(DeniedPath { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
-        let temp = confined::temp_of(&self.conversation());
-        // The repository of a worktree is elsewhere.
-        let repository = areas.iter().find_map(|area| area::git_folder(area));
-        let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
-        let mut profile = Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())?;
-        if let Some(profile) = &mut profile {
-            profile.read.extend(repository);
-        }
-        Ok(profile)
+        Ok(Some(match self.granted(&narrow, &facts, &again) {
+            Ruling::Allow => Ruling::Rewrite { arguments: narrow.arguments, reason },
+            ruling => ruling,
+        }))
     }
 
     /// Decides on a call under the task of its conversation.
@@ -422,17 +370,7 @@ impl Hearing<'_> {
         if let Some(unread) = unread {
             context.insert("retryOf".to_owned(), unread.to_string().into());
         }
-        let is_able = self.engine.runs.are_possible() && self.dialect.rewrites() && self.event.cwd.is_some();
-        let code = if is_able { Code::of(facts).ok().flatten() } else { None };
-        let serves = confined::is_background(&call.arguments);
-        let key = match code {
-            None => None,
-            // What a confined run was refused, it may get from a person.
-            Some(_) if self.engine.runs.was_refused(&self.key(call)) => Some("unconfined"),
-            Some(Code::Alone) if !serves => Some("confinable"),
-            Some(_) => Some("servable"),
-        };
-        if let Some(key) = key {
+        if let Some(key) = self.confinable(call, facts) {
             context.insert(key.to_owned(), true.into());
         }
         asked
@@ -457,7 +395,7 @@ impl Hearing<'_> {
     }
 
     /// Stores the decision on a call, for its retry and its result.
-    fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
+    pub(super) fn note(&self, call: &HostCall, proof_id: ProofId, asked: Option<Intent>) {
         let facts = asked.as_ref().map(Intent::facts);
         let removed = facts.as_ref().map(area::removed).unwrap_or_default();
         let fresh = facts.filter(|facts| !area::brings_in(facts)).map(|facts| area::fresh(&facts)).unwrap_or_default();
@@ -467,16 +405,19 @@ impl Hearing<'_> {
     }
 
     /// Rules on a call that was escalated before; `None` if it has to be decided again.
-    fn redeem(&self, call: &HostCall, id: EscalationId, intent: &Intent) -> Result<Option<Ruling>, Error> {
+    fn redeem(
+        &self,
+        call: &HostCall,
+        facts: &Facts,
+        id: EscalationId,
+        intent: &Intent,
+    ) -> Result<Option<Ruling>, Error> {
         match self.governor().escalations().get(id)?.state {
             EscalationState::Pending if !self.dialect.asks() => {
-                self.wait(call, id, intent, "this call was escalated before and is still pending.").map(Some)
+                self.wait(call, facts, id, intent, "this call was escalated before and is still pending.").map(Some)
             }
             EscalationState::Approved => match self.governor().escalations().claim(id, intent) {
-                Ok(verdict) if verdict.decision == Decision::Allow => {
-                    self.note(call, verdict.proof_id, None);
-                    Ok(Some(Ruling::Allow))
-                }
+                Ok(verdict) if verdict.decision == Decision::Allow => Ok(Some(self.granted(call, facts, &verdict))),
                 _ => Ok(None), // used up, or under other rules by now
             },
             EscalationState::Pending => {
@@ -488,15 +429,19 @@ impl Hearing<'_> {
     }
 
     /// Waits for a reviewer as long as the host's timeout permits.
-    fn wait(&self, call: &HostCall, id: EscalationId, intent: &Intent, reason: &str) -> Result<Ruling, Error> {
+    fn wait(
+        &self,
+        call: &HostCall,
+        facts: &Facts,
+        id: EscalationId,
+        intent: &Intent,
+        reason: &str,
+    ) -> Result<Ruling, Error> {
         let margin = Duration::from_secs(3);
         let host = self.dialect.timeout().saturating_sub(margin).saturating_sub(self.started.elapsed());
         let escalations = self.governor().escalations();
         match escalations.wait(id, intent, self.engine.settings.wait.min(host))? {
-            Some(verdict) if verdict.decision == Decision::Allow => {
-                self.note(call, verdict.proof_id, None);
-                Ok(Ruling::Allow)
-            }
+            Some(verdict) if verdict.decision == Decision::Allow => Ok(self.granted(call, facts, &verdict)),
             Some(verdict) => Ok(Ruling::Deny(format!("rulekeep: {}", verdict.reasoning))),
             None => {
                 let asked = escalations.get(id)?.reviewer.filter(|reviewer| reviewer != "operator");
@@ -580,12 +525,12 @@ impl Hearing<'_> {
         self.governor().agents().ensure(agent).map(drop)
     }
 
-    fn governor(&self) -> &rulekeep::Governor {
+    pub(super) fn governor(&self) -> &rulekeep::Governor {
         self.engine.gateway.governor()
     }
 
     /// The key of the conversation.
-    fn conversation(&self) -> String {
+    pub(super) fn conversation(&self) -> String {
         format!("{CONVERSATION}{}", json!([self.host.name(), self.agent, self.event.session]))
     }
 
@@ -598,7 +543,7 @@ impl Hearing<'_> {
     }
 
     /// The key of a call: the same for a retry and for its result.
-    fn key(&self, call: &HostCall) -> Key {
+    pub(super) fn key(&self, call: &HostCall) -> Key {
         let all = json!([self.conversation(), self.event.subagent, call.server, call.tool, call.arguments]).to_string();
         self.engine.hashers.each_ref().map(|hasher| hasher.hash_one(&all))
     }

@@ -92,6 +92,12 @@ fn a_command_that_runs_code_runs_in_its_folder_and_once() {
     let again = work.run(&line);
     let why = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(again.status.code() == Some(126) && why.contains("one run"), "{again:?}");
+    // The folder for temporary files ends with the conversation.
+    let made = work.run(&work.rewritten("make -k; mktemp"));
+    let temporary = String::from_utf8_lossy(&made.stdout).lines().last().unwrap().to_owned();
+    assert!(temporary.contains("/rulekeep-") && std::path::Path::new(&temporary).exists(), "{made:?}");
+    work.setup.hook("claude", &json!({ "hook_event_name": "SessionEnd", "session_id": "s1", "reason": "other" }));
+    assert!(!std::path::Path::new(&temporary).exists());
     let invented = line.replace(line.split_whitespace().nth(3).unwrap(), "prf_01jq8zj3v1f4s6kqg2m5x7n9pw");
     assert_eq!(work.run(&invented).status.code(), Some(126));
 }
@@ -177,6 +183,7 @@ fn runs_without_a_decision_and_mcp_servers_stay_in_their_folder() {
     assert_eq!((ran.code, ran.stdout.as_str()), (3, "ended\n"), "{ran:?}");
     let inside = work.folder.path().join("inside");
     assert!(std::fs::remove_file(&inside).is_ok() && !work.outside().exists(), "{ran:?}");
+    assert_eq!(run(&["exec", "--confine", "offline", "--", "no-such-program"]).code, 127);
     let wrap =
         ["mcp", "wrap", "--server", "s", "--confine", "workspace", "--host", "a.example", "--", "sh", "-c", script];
     let mut command = work.setup.command(&wrap);

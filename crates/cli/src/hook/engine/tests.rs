@@ -198,3 +198,76 @@ fn a_first_rule_binds_the_calls_of_a_host() {
     }
     assert!(seen >= 15, "{seen} cases are calls");
 }
+
+fn event_of(host: Host, tool: &str, arguments: &Value) -> Value {
+    let name = if host == Host::Gemini { "BeforeTool" } else { "PreToolUse" };
+    json!({
+        "hook_event_name": name, "session_id": "s1", "cwd": "/w/shop", "tool_name": tool, "tool_input": arguments,
+        "tool_use_id": "t1",
+    })
+}
+
+/// An engine on a system that can confine commands.
+fn confining(rules: &str) -> Engine {
+    let policies = rulekeep::PolicySet::from_toml(rules).unwrap();
+    let governor = Governor::builder().policies(policies).open_in_memory().unwrap();
+    let settings = Settings { confining: Some(PathBuf::from("/opt/rule keep")), ..settings(Tier::T3) };
+    Engine::new(Gateway::new(&governor).unwrap(), settings)
+}
+
+fn confined(host: Host, rules: &str, tool: &str, arguments: &Value) -> HookAnswer {
+    confining(rules).answer(HookRequest { host, agent: None, event: event_of(host, tool, arguments) })
+}
+
+const CONFINED: &str = "name = \"t\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n\
+                        constraints = { confine = \"workspace\", timeoutMs = 5000 }\n";
+
+#[test]
+fn a_granted_command_is_confined_however_it_was_granted() {
+    // Narrowed as well, because its timeout is longer than the rule permits.
+    let narrowed = confined(Host::Claude, CONFINED, "Bash", &json!({ "command": "make 'a b'", "timeout": 60_000 }));
+    let said: Value = serde_json::from_str(&narrowed.stdout).unwrap();
+    let input = &said["hookSpecificOutput"]["updatedInput"];
+    let line = input["command"].as_str().unwrap();
+    assert!(line.starts_with("'/opt/rule keep' exec --decision prf_"), "{line}");
+    assert!(line.ends_with(r"sh -c 'make '\''a b'\'''") && input["timeout"] == 5000, "{narrowed:?}");
+    // A host that sends words gets words.
+    let words = confined(Host::Codex, CONFINED, "shell", &json!({ "command": ["make", "it's"] }));
+    let said: Value = serde_json::from_str(&words.stdout).unwrap();
+    let command = &said["hookSpecificOutput"]["updatedInput"]["command"];
+    assert_eq!((&command[0], &command[1], &command[4]), (&json!("/opt/rule keep"), &json!("exec"), &json!("--")));
+    assert_eq!((&command[5], &command[6]), (&json!("make"), &json!("it's")));
+    // Approved by an operator, on a host that cannot ask its user.
+    let asks =
+        "[[rule]]\nid = \"ask\"\neffect = \"escalate\"\nreviewer = \"operator\"\nmatch.commands = [\"make *\"]\n";
+    let engine = confining(&format!("{CONFINED}{asks}"));
+    let event = event_of(Host::Codex, "shell", &json!({ "command": ["make", "x"] }));
+    let answer = || engine.answer(HookRequest { host: Host::Codex, agent: None, event: event.clone() });
+    let refused = answer().stderr;
+    let ticket = refused.split("Ticket ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+    let id: EscalationId = ticket.parse().unwrap();
+    engine.gateway.governor().escalations().approve(id, Review::by("operator")).unwrap();
+    let approved = answer();
+    assert!(approved.stdout.contains("--decision"), "{approved:?}");
+}
+
+#[test]
+fn what_cannot_run_confined_does_not_run() {
+    for (tool, arguments) in
+        [("Read", json!({ "file_path": "/w/shop/a" })), ("Bash", json!({ "command": "'".repeat(40_000) }))]
+    {
+        let asked = confined(Host::Claude, CONFINED, tool, &arguments);
+        assert!(asked.stdout.contains("\"ask\"") || asked.exit == 2, "{tool}: {asked:?}");
+    }
+    let cursor = json!({
+        "hook_event_name": "preToolUse", "session_id": "s1", "conversation_id": "c1", "cwd": "/w/shop",
+        "tool_name": "Shell", "tool_input": { "command": "make" }, "tool_use_id": "t1",
+    });
+    let answer = confining(CONFINED).answer(HookRequest { host: Host::Cursor, agent: None, event: cursor });
+    assert!(answer.exit == 2 && answer.stderr.contains("cannot rewrite it"), "{answer:?}");
+    // A part of a command cannot be run alone.
+    let part = "name = \"t\"\n[[rule]]\nid = \"part\"\neffect = \"degrade\"\nto = [\"file:read\"]\n\
+                constraints = { confine = \"workspace\" }\n";
+    let refused = confined(Host::Claude, part, "Bash", &json!({ "command": "cat a; make" }));
+    assert!(refused.exit == 2 && refused.stdout.is_empty(), "{refused:?}");
+}
