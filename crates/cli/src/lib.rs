@@ -37,9 +37,10 @@ mod signals;
 mod store;
 pub mod watch;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use operate::finish;
 
@@ -138,7 +139,7 @@ pub fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     end_with_the_reader();
-    let (name, done) = match Arguments::parse().command {
+    let (name, done) = match often().unwrap_or_else(|| Arguments::parse().command) {
         Command::Init(options) => ("init", home::init(&options)),
         Command::Up(options) => ("up", daemon::up(&options)),
         Command::Down(options) => ("down", daemon::down(&options)),
@@ -168,6 +169,26 @@ pub fn main() -> ExitCode {
         eprintln!("{name}: {message}");
         ExitCode::FAILURE
     })
+}
+
+/// Reads the command line of a hook or a confined run without the interface of the other commands, because both start
+/// often and building it takes most of a start. Leaves mistakes and `--help` to the whole interface.
+fn often() -> Option<Command> {
+    let mut words = std::env::args_os().skip(1);
+    let name = words.next()?;
+    if name == "hook" {
+        alone(words).map(Command::Hook)
+    } else if name == "exec" {
+        alone(words).map(Command::Exec)
+    } else {
+        None
+    }
+}
+
+/// Reads the options of one command.
+fn alone<T: Args>(words: impl Iterator<Item = OsString>) -> Option<T> {
+    let interface = T::augment_args(clap::Command::new("rulekeep").no_binary_name(true).disable_help_flag(true));
+    T::from_arg_matches(&interface.try_get_matches_from(words).ok()?).ok()
 }
 
 /// Ends the process quietly when the reader of its output closes it, as `head` does.
