@@ -78,7 +78,7 @@
 //! | opening a store | [`Governor::builder`], [`Durability`] | |
 //! | requests and intents | [`Governor::parse`], [`Intent`], [`RiskLevel`] | [`intent`] |
 //! | decisions | [`Governor::enforce`], [`Enforcement`], [`Decision`] | |
-//! | carrying a decision out | [`Governor::guard`], [`Enforcement::grant`] | [`grant`] |
+//! | carrying a decision out | [`Governor::guard`], [`Governor::guard_command`], [`Enforcement::grant`] | [`grant`] |
 //! | outcomes | [`Governor::report`], [`Outcome`] | |
 //! | policies | [`Governor::policies`], [`PolicySet`] | [`policy`], [`preview`] |
 //! | agents and trust | [`Governor::agents`], [`Governor::trust`], [`Agent`], [`Tier`] | [`agent`], [`trust`] |
@@ -111,7 +111,7 @@
 //! The library has three layers, and imports only point down. The vocabulary (`rulekeep-types`) is at the bottom. Above
 //! it are the engines, which do not depend on each other: `rulekeep-intent`, `rulekeep-policy` and `rulekeep-log`, which
 //! can be used alone, and `trust` and `mandate`. On top, the [`Governor`] composes the engines; this crate re-exports
-//! them. The crate `rulekeep-server` serves a governor over HTTP and over lines of JSON.
+//! them. Profiles of confined commands are in `rulekeep-confine`. The crate `rulekeep-server` serves a governor over HTTP and over lines of JSON.
 
 pub use rulekeep_log as proof;
 #[cfg(feature = "checkpoints")]
@@ -203,9 +203,9 @@ pub mod event {
 }
 
 /// Grants: permissions to carry out one decision, which enforce its constraints. [`Enforcement::grant`] makes one,
-/// [`Governor::guard`] runs work under one.
+/// [`Governor::guard`] runs work under one, [`Governor::guard_command`] a program.
 pub mod grant {
-    pub use crate::governor::{GuardError, Guarded};
+    pub use crate::governor::{AgentCommand, Confiner, GuardError, Guarded};
     pub use crate::model::{Grant, GrantError};
     pub use crate::narrow::narrowed;
 }

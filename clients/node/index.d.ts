@@ -116,6 +116,13 @@ export interface GuardOptions extends CallOptions {
   parameters?: string[];
 }
 
+export interface AgentCommand extends Omit<CallOptions, "server"> {
+  /** The program and its arguments. */
+  command: string[];
+  /** The folder in which it starts, by its absolute path. */
+  folder: string;
+}
+
 /** A call that failed. */
 export class RulekeepError extends Error {
   /** The code of the contract, `DISCONNECTED` where the connection was lost, or `TIMEOUT`. */
@@ -154,6 +161,11 @@ export class Governor {
   toolCall<T>(call: ToolCall, work: (verdict: Verdict) => T | Promise<T>): Promise<T>;
   /** The same function, decided on before each call and reported after it. */
   guard<A extends unknown[], R>(work: (...args: A) => R, options: GuardOptions): (...args: A) => Promise<Awaited<R>>;
+  /**
+   * Decides on a command and reports its outcome. Where it is allowed, `work` starts the words that it gets, in the
+   * folder: those of the command, or `rulekeep exec` with a profile if the decision confines it.
+   */
+  guardCommand<T>(command: AgentCommand, work: (words: [string, ...string[]], verdict: Verdict) => T | Promise<T>): Promise<T>;
   /** Closes the connection. */
   close(): Promise<void>;
 }

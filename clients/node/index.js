@@ -85,8 +85,12 @@ export class Governor {
     return this.call("proof/stats", { ...period, entityId });
   }
 
-  async toolCall({ agentId, tool, arguments: args, server, callId, wait = 0, ...rest }, work) {
-    const verdict = await this.#decide({ agentId, input: { tool, arguments: args, server, callId }, ...rest }, wait);
+  toolCall({ agentId, tool, arguments: args, server, callId, wait, ...rest }, work) {
+    return this.#run({ agentId, input: { tool, arguments: args, server, callId }, ...rest }, wait, work);
+  }
+
+  async #run(request, wait = 0, work) {
+    const verdict = await this.#decide(request, wait);
     let outcome = "FAILURE";
     try {
       const result = await work(verdict);
@@ -111,6 +115,15 @@ export class Governor {
     };
   }
 
+  async guardCommand({ agentId, command, folder, context, wait, ...rest }, work) {
+    const asked = await this.call("command/request", { agentId, command, folder, context });
+    return this.#run({ agentId, ...asked, ...rest }, wait, async (verdict) => {
+      const { intent, constraints } = verdict;
+      const start = await this.call("command/start", { intent, constraints, command, folder });
+      return work(start.command, verdict);
+    });
+  }
+
   async close() {
     this.#closed = true;
     (await this.#connection)?.close();
@@ -128,7 +141,8 @@ export class Governor {
     for (const end = Date.now() + wait; verdict.decision === "ESCALATE" && Date.now() < end; await sleep(POLL)) {
       const { state } = await this.call("escalation/get", { id: verdict.proofId });
       if (state === "approved") {
-        verdict = await this.call("escalation/claim", { id: verdict.proofId, intent: verdict.intent });
+        const { proofId: id, intent } = verdict;
+        verdict = { intent, ...(await this.call("escalation/claim", { id, intent })) };
       } else if (state !== "pending") {
         verdict = { ...verdict, decision: "DENY", reasoning: `the escalation was ${state}` };
       }

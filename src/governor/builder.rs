@@ -1,6 +1,6 @@
 //! Configuring and opening a governor.
 
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,9 @@ use crate::governor::roster::{kill_switch::KillSwitches, permit::PermitGate, str
 use crate::governor::rules::limits::Counters;
 use crate::governor::rules::policies::{PolicySets, PolicyState};
 use crate::governor::state_kinds::Restored;
-use crate::governor::{Alerting, Approvals, Base, Decider, Governor, Inner, Intake, Past, Roster, Rules, TaskBook};
+use crate::governor::{
+    Alerting, Approvals, Base, Confiner, Decider, Governor, Inner, Intake, Past, Roster, Rules, TaskBook,
+};
 use crate::model::{Error, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
@@ -61,6 +63,7 @@ pub struct GovernorBuilder {
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
+    confiner: Option<Confiner>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -81,6 +84,7 @@ impl GovernorBuilder {
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
+            confiner: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -168,6 +172,13 @@ impl GovernorBuilder {
         self
     }
 
+    /// Sets the program that confines commands, see [`Governor::guard_command`]. Default: none, and a command that a
+    /// decision confines does not run.
+    pub fn confiner(mut self, confiner: Confiner) -> Self {
+        self.confiner = Some(confiner);
+        self
+    }
+
     /// Sets the source of time. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -220,7 +231,11 @@ impl GovernorBuilder {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
             ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, error))?;
-        self.assemble(log, startup)
+        let folder = match place {
+            Place::Folder(folder) | Place::ReadOnly(folder) => path::absolute(folder).ok(),
+            Place::Memory => None,
+        };
+        self.assemble(log, startup, folder)
     }
 
     /// Opens a store in files prepared by a test.
@@ -229,10 +244,10 @@ impl GovernorBuilder {
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let opened = ProofLog::open_files(files, None, None, &LogOptions::default(), self.clock.now(), fresh);
         let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, error))?;
-        self.assemble(log, startup)
+        self.assemble(log, startup, None)
     }
 
-    fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
+    fn assemble(self, log: ProofLog, startup: Startup, folder: Option<PathBuf>) -> Result<Governor, Error> {
         parse::prepare();
         let parser = self.rows.as_deref().map_or_else(Parser::new, Parser::with_rows)?;
         let parser = if self.requires_base { parser.require_base() } else { parser };
@@ -314,6 +329,8 @@ impl GovernorBuilder {
                 #[cfg(feature = "checkpoints")]
                 checkpoints: self.checkpoints,
                 retention: self.retention,
+                confiner: self.confiner,
+                folder,
                 opening: Opening::new(startup.created, startup.recovered, startup.erased_evidence),
                 extensions: Extensions::restored(restored.extensions),
                 boot_id,

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use crate::governor::commands::{AgentCommand, TOOL};
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::state_kinds::{FORGOTTEN, is_extensions};
 use crate::governor::{Governor, Hold as _, Inner, Subscription, conflict};
@@ -24,7 +26,8 @@ pub use crate::governor::state_kinds::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{
-    AgentId, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId, Sequence, TaskId,
+    AgentId, Constraints, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId,
+    Sequence, TaskId,
 };
 pub use crate::model::{RESERVED, Share, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
@@ -260,6 +263,35 @@ impl<'a> Extension<'a> {
         input: Input<'_>,
     ) -> Result<InputEnforcement, Error> {
         self.governor.inner.tasks.enforce_input_under(task, Some(agent_id), input)
+    }
+
+    /// Returns the tool, the arguments and the context of the request to decide on for a command, see
+    /// [`Governor::guard_command`].
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::parse`].
+    pub fn command_request(
+        self,
+        agent_id: &str,
+        command: &AgentCommand,
+    ) -> Result<(String, Value, Map<String, Value>), Error> {
+        let context = self.governor.command_context(agent_id, command)?;
+        Ok((TOOL.to_owned(), command.arguments(), context))
+    }
+
+    /// Returns the words with which a granted command starts, so that it does no more than was decided.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a decision that confines, if the governor has no confiner or the profile cannot be kept.
+    pub fn command_line(
+        self,
+        command: &AgentCommand,
+        intent: &Intent,
+        constraints: &Constraints,
+    ) -> Result<Vec<String>, Error> {
+        self.governor.command_line(command, intent, constraints)
     }
 
     /// Returns the conditions that a decision made from now on rests on.

@@ -21,6 +21,7 @@
 //! |---|---|
 //! | `base.rs` | the log, the clock and the source of randomness |
 //! | `builder.rs` | configuring and opening a governor |
+//! | `commands.rs` | commands that run within their decisions |
 //! | `record/` | the record of a decision before it is enqueued |
 //! | `log/` | records, exports, archives, checkpoints, verification and repair of the log |
 //! | `state_kinds/` | the kinds of states, and what becomes of each at a restart, an archive and a repair |
@@ -35,6 +36,7 @@ mod approvals;
 mod background;
 mod base;
 mod builder;
+mod commands;
 mod decider;
 pub(crate) mod extension;
 #[cfg(test)]
@@ -52,12 +54,13 @@ mod states;
 mod status;
 mod tasks;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use alerting::events::{EventFilter, Subscription};
 pub use approvals::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use builder::GovernorBuilder;
+pub use commands::{AgentCommand, Confiner};
 pub use decider::guard::{GuardError, Guarded};
 pub use decider::pending::PendingEnforcement;
 pub use intake::catalogue::Tools;
@@ -130,6 +133,9 @@ pub(crate) struct Inner {
     #[cfg(feature = "checkpoints")]
     checkpoints: log::checkpoints::Checkpoints,
     retention: intake::input_text::Retention,
+    confiner: Option<Confiner>,
+    /// The folder of the store.
+    folder: Option<PathBuf>,
     opening: Opening,
     extensions: extension::Extensions,
     boot_id: Box<str>,

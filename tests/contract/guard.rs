@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use rulekeep::grant::{Grant, GrantError, GuardError, Guarded};
+use rulekeep::grant::{AgentCommand, Confiner, Grant, GrantError, GuardError, Guarded};
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Decision, Durability, Governor, Outcome, PolicySet, ProofQuery, Tier};
 
@@ -244,4 +244,39 @@ fn a_clock_is_asked_for_the_time_and_not_the_system() {
     let (governor, _) = allowing();
     let ends = governor.guard("a", TEXT, |grant| Ok::<_, ()>(grant.ends_at())).unwrap().value;
     assert_eq!(ends, Timestamp::from_millis(NOON + 1000));
+}
+
+#[test]
+fn a_command_runs_only_as_far_as_it_is_granted() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = AgentCommand::new(folder.path(), ["mkdir", "made"]).unwrap();
+    let rules = [
+        ("effect = \"allow\"", true),
+        ("effect = \"deny\"", false),
+        ("effect = \"escalate\"\nreviewer = \"ann\"", false),
+        ("effect = \"degrade\"\nto = [\"file:read\"]", false),
+        ("effect = \"allow\"\nconstraints = { confine = \"offline\" }", false),
+    ];
+    for (rule, runs) in rules {
+        let (governor, _) = ruled(rule);
+        let done = governor.guard_command("a", &command, std::process::Command::status);
+        assert_eq!((done.is_ok(), folder.path().join("made").exists()), (runs, runs), "{rule}: {done:?}");
+        let record = &governor.query(&ProofQuery::entity("a")).unwrap().items[0];
+        let granted = matches!(record.decision, Decision::Allow | Decision::Degrade);
+        let outcome = if runs { Outcome::Success } else { Outcome::Failure };
+        assert_eq!(record.outcome, granted.then_some(outcome), "{rule}");
+        std::fs::remove_dir(folder.path().join("made")).ok();
+    }
+}
+
+#[test]
+fn a_command_has_a_program_and_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, words) in [(folder.path(), &[][..]), (folder.path(), &[""]), (&folder.path().join("none"), &["true"])] {
+        AgentCommand::new(place, words.iter().copied()).unwrap_err();
+    }
+    for program in ["/no/such/program", "no-such-program", "/bin/false"] {
+        let error = Confiner::attempt(program).unwrap_err();
+        assert_eq!(error.code(), "CONFLICT", "{program}");
+    }
 }

@@ -1,9 +1,10 @@
 // The client against a daemon: connections, keys, errors, and tool calls under a guard.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { createServer } from "node:net";
-import { inspect } from "node:util";
-import { mkdtemp, rm } from "node:fs/promises";
+import { inspect, promisify } from "node:util";
+import { access, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -135,6 +136,22 @@ describe("a governor", () => {
     assert.throws(() => governor.guard(() => 1, { agentId }), TypeError);
     await assert.rejects(remove({ path: "x".repeat(70_000) }), (error) => error instanceof Denied && !error.proofId);
     assert.deepEqual(await outcomes(governor, agentId), ["ALLOW SUCCESS", "ALLOW FAILURE", "DENY"]);
+  });
+
+  test("a command starts as far as it is granted, and its end is reported", async () => {
+    await agent();
+    const folder = await mkdtemp(join(tmpdir(), "rulekeep-node-"));
+    const start = ([program, ...args]) => promisify(execFile)(program, args, { cwd: folder });
+    assert.equal((await governor.guardCommand({ agentId, command: ["cat", "/dev/null"], folder }, start)).stdout, "");
+    await assert.rejects(governor.guardCommand({ agentId, command: ["git", "push"], folder }, start), Denied);
+    await writeFile(join(folder, "Makefile"), `all:\n\techo made > out\n\techo a > ${folder}-outside\n`);
+    const make = governor.guardCommand({ agentId, command: ["make", "-k"], folder }, start);
+    // Where commands cannot be confined, nothing says that this one may run.
+    const ran = await make.catch((error) => assert.ok(error instanceof Denied || error.code === 2, error));
+    if (ran) assert.equal(await readFile(join(folder, "out"), "utf8"), "made\n");
+    await assert.rejects(access(`${folder}-outside`));
+    assert.deepEqual((await outcomes(governor, agentId)).slice(0, 2), ["ALLOW SUCCESS", "DENY"]);
+    await rm(folder, { recursive: true });
   });
 
   test("an escalation waits for its reviewer", async () => {

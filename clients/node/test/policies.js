@@ -1,4 +1,4 @@
-// Files are read, mail is asked about, and what else there is is denied.
+// Files are read, code runs confined, mail is asked about, and what else there is is denied.
 export const POLICIES = `
 name = "tests"
 
@@ -6,6 +6,12 @@ name = "tests"
 id = "files-are-read"
 effect = "allow"
 match.capabilities = ["file:read"]
+
+[[rule]]
+id = "code-is-confined"
+effect = "allow"
+when = "has(context.confinable)"
+constraints = { confine = "workspace" }
 
 [[rule]]
 id = "mail-needs-a-reviewer"

@@ -17,7 +17,7 @@ use rulekeep::proof::ProofId;
                   cannot be confined; then nothing has run.\n\n\
                   Examples:\n  rulekeep exec --confine offline -- true"
 )]
-#[group(id = "profile", args = ["decision", "confine", "attempt"])]
+#[group(id = "limits", args = ["decision", "confine", "profile", "attempt"])]
 pub(crate) struct Options {
     /// The decision
     #[arg(long, value_name = "ID")]
@@ -28,9 +28,12 @@ pub(crate) struct Options {
     /// A host that the run may reach; can be given several times
     #[arg(long = "host", value_name = "HOST", requires = "confine")]
     hosts: Vec<String>,
-    /// Confines this process in a folder, to find out whether the system can
-    #[arg(long, hide = true, value_name = "FOLDER")]
-    attempt: Option<std::path::PathBuf>,
+    /// A profile in JSON, which a guard derived from its decision
+    #[arg(long, hide = true, value_name = "JSON")]
+    profile: Option<String>,
+    /// Confines this process, to find out whether the system can
+    #[arg(long, hide = true)]
+    attempt: bool,
     /// Does the work of a run's helper
     #[arg(long, hide = true, value_enum, value_name = "PART")]
     help_run: Option<HelpPart>,
@@ -111,8 +114,8 @@ fn confined(options: &Options) -> Result<(), Failed> {
     use rulekeep_confine::{attempt, help};
     use serde::de::IgnoredAny;
 
-    if let Some(folder) = &options.attempt {
-        return attempt(folder).map_err(Failed::of);
+    if options.attempt {
+        return attempt().map_err(Failed::of);
     }
     if let Some(part) = options.help_run {
         let again = if part == HelpPart::Start { Some(this(options, HelpPart::Stay)?) } else { None };
@@ -125,9 +128,10 @@ fn confined(options: &Options) -> Result<(), Failed> {
         }
         return Ok(());
     }
-    let profile = match options.decision {
-        Some(proof_id) => claimed(proof_id, &options.command)?,
-        None => profile(options)?,
+    let profile = match (options.decision, &options.profile) {
+        (Some(proof_id), _) => claimed(proof_id, &options.command)?,
+        (None, Some(given)) => serde_json::from_str(given).map_err(|error| format!("--profile: {error}"))?,
+        (None, None) => profile(options)?,
     };
     Err(Failed::of(profile.exec(&options.command, SECRETS, this(options, HelpPart::Start)?)))
 }
@@ -176,7 +180,7 @@ fn profile(options: &Options) -> Result<rulekeep_confine::Profile, String> {
         denied.extend(policies.denied_paths(None));
     }
     let home = std::env::home_dir();
-    let temp = crate::hook::temp_of(&folder.to_string_lossy());
+    let temp = rulekeep_confine::temp_of(&folder.to_string_lossy());
     let ground = Ground { folder: &folder, home: home.as_deref(), areas: &[], temp: &temp, denied: &denied };
     let profile = Profile::of(&constraints, &rulekeep::intent::Facts::default(), &ground);
     profile.map_err(|error| error.to_string())?.ok_or_else(|| "there is no profile".to_owned())

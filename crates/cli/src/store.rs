@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::extension::Extension;
+use rulekeep::grant::Confiner;
 use rulekeep::intent::InputText;
 use rulekeep::proof::{OpenVerification, VerificationState};
 use rulekeep::{Durability, Error, Governor, PolicySet};
@@ -77,6 +78,9 @@ impl StoreOptions {
             let key = checkpoint_key(&name, &seed)?;
             eprintln!("checkpoints are signed by {}", key.verifier());
             builder = builder.checkpoints(key);
+        }
+        if let Some(confiner) = std::env::current_exe().ok().and_then(|program| Confiner::attempt(program).ok()) {
+            builder = builder.confiner(confiner);
         }
         let governor = builder.open(store).map_err(describe)?;
         for warning in governor.policies().current().warnings() {

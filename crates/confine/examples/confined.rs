@@ -1,5 +1,5 @@
-//! Runs a program under a profile: `confined PROFILE.json PROGRAM [ARGUMENT...]`. `confined attempt FOLDER` finds out
-//! whether this system can confine a process.
+//! Runs a program under a profile: `confined PROFILE.json PROGRAM [ARGUMENT...]`. `confined attempt` finds out whether
+//! this system can confine a process.
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -22,7 +22,7 @@ fn run(arguments: &[std::ffi::OsString]) -> Result<(), Box<dyn std::error::Error
         Ok(this)
     };
     match (file.to_string_lossy().as_ref(), command) {
-        ("attempt", [folder]) => Ok(attempt(folder.as_ref())?),
+        ("attempt", []) => Ok(attempt()?),
         ("help", []) => Ok(help(Some(this("helper")?), "").map(drop)?),
         ("helper", []) => Ok(help(None, "it is not in the profile").map(drop)?),
         _ => {

@@ -21,7 +21,7 @@ use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
 use crate::helper::Helper;
-use crate::{Error, Network, Profile, calls, view};
+use crate::{Error, Network, Profile, calls, temp_of, view};
 
 impl Profile {
     /// Restricts this process to the profile and executes `command`. Returns only if that fails.
@@ -168,22 +168,21 @@ impl Profile {
     }
 }
 
-/// Confines this process, which must have one thread, with a folder of its own, to find out whether it can be.
+/// Confines this process, which must have one thread, to find out whether it can be.
 ///
 /// # Errors
 ///
 /// [`Error`] with the step that failed.
-pub fn attempt(folder: &Path) -> Result<(), Error> {
-    let own = BTreeSet::from([folder.to_owned()]);
-    let empty = BTreeSet::new;
+pub fn attempt() -> Result<(), Error> {
+    let folder = PathBuf::from("/usr");
     let profile = Profile {
-        folder: folder.to_owned(),
-        read: own.clone(),
-        write: own,
-        devices: empty(),
+        read: BTreeSet::from([folder.clone()]),
+        folder,
+        write: BTreeSet::new(),
+        devices: BTreeSet::new(),
         kept: BTreeMap::new(),
-        temp: folder.to_owned(),
-        named_temp: empty(),
+        temp: temp_of("an attempt"),
+        named_temp: BTreeSet::new(),
         network: Network::Own,
     };
     profile.enter(Command::new("true")).map(drop)

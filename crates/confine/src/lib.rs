@@ -22,23 +22,23 @@ mod profile;
 mod table;
 mod terms;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 mod calls;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 mod enter;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 mod helper;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 mod proxy;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 mod view;
 
 pub use code::Code;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 pub use enter::attempt;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 pub use helper::help;
-pub use profile::{Ground, Keep, Network, Profile};
+pub use profile::{Ground, Keep, Network, Profile, temp_of};
 pub use rulekeep_types::DeniedPath;
 #[doc(hidden)]
 pub use rulekeep_types::without_dots;
@@ -71,7 +71,7 @@ pub enum Error {
     },
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "run"))]
 impl Error {
     fn of(step: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let step = step.into();

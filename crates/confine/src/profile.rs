@@ -1,6 +1,7 @@
 //! Profiles: the files and hosts that a run may reach, derived from a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
@@ -118,6 +119,7 @@ impl Profile {
             },
         };
         let areas: Vec<PathBuf> = ground.areas.iter().cloned().chain([folder.clone()]).collect();
+        profile.read.extend(areas.iter().filter_map(|area| repository(area)));
         let unasked = areas.iter().flat_map(|root| table.unasked.iter().map(move |name| root.join(name)));
         let by_table = |is_readable| Keep { is_readable, is_ruled: false, is_folder: false };
         profile.kept.extend(unasked.map(|path| (path, by_table(true))));
@@ -285,6 +287,36 @@ fn common(one: &BTreeSet<PathBuf>, other: &BTreeSet<PathBuf>) -> BTreeSet<PathBu
     a.chain(b).cloned().collect()
 }
 
+/// The folder for temporary files of a conversation, or of a folder's work.
+#[must_use]
+pub fn temp_of(conversation: &str) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    conversation.hash(&mut hasher);
+    Path::new("/tmp").join(format!("rulekeep-{}-{:016x}", user(), hasher.finish()))
+}
+
+/// The user of this process, to whom its entry in `/proc` belongs.
+#[cfg(unix)]
+fn user() -> u32 {
+    std::fs::metadata("/proc/self").map(|found| std::os::unix::fs::MetadataExt::uid(&found)).unwrap_or_default()
+}
+
+#[cfg(not(unix))]
+fn user() -> u32 {
+    0
+}
+
+/// The folder of the repository that a worktree belongs to; `None` for another folder.
+fn repository(worktree: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(worktree.join(".git")).ok()?;
+    let own = worktree.join(text.strip_prefix("gitdir:")?.trim());
+    // The repository knows its worktrees: a file that somebody put there names none.
+    let back = std::fs::read_to_string(own.join("gitdir")).ok()?;
+    let is_known = Path::new(back.trim()) == worktree.join(".git");
+    let common = own.parent().filter(|folder| folder.ends_with("worktrees"))?.parent()?;
+    is_known.then(|| common.to_owned())
+}
+
 /// The path that an operand names, or the folder in which its pattern begins.
 fn literal(operand: &Operand) -> Option<PathBuf> {
     let value = Path::new(&operand.value);
@@ -405,5 +437,19 @@ mod tests {
             let ground = Ground { folder, home, areas: &[], temp: Path::new("/tmp/own"), denied: &[] };
             assert!(Profile::of(&constraints, &Facts::default(), &ground).is_err(), "{}", folder.display());
         }
+    }
+
+    #[test]
+    fn a_worktree_names_its_repository_only_if_that_knows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (common, worktree) = (folder.path().join("main/.git"), folder.path().join("tree"));
+        let own = common.join("worktrees/tree");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(&worktree).unwrap();
+        std::fs::write(worktree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        assert_eq!(repository(&worktree), None, "the file may be anybody's");
+        std::fs::write(own.join("gitdir"), format!("{}\n", worktree.join(".git").display())).unwrap();
+        assert_eq!(repository(&worktree), Some(common));
+        assert_eq!(repository(folder.path()), None);
     }
 }

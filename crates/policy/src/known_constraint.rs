@@ -154,7 +154,7 @@ mod tests {
         [
             "confine",
             "The files and hosts that the programs of the action may reach. See [confined runs](confined-runs.md).",
-            "`rulekeep exec`, to which hooks rewrite commands; elsewhere the caller",
+            "`rulekeep exec`, to which hooks and `Governor::guard_command` rewrite commands; elsewhere the caller",
             "what both permit",
         ],
     ];

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use rulekeep::grant::Confiner;
 use rulekeep::{Durability, Error, Governor, PolicySet};
 use rulekeep_server::{Access, gateway};
 
@@ -26,13 +27,14 @@ struct Gateway {
 impl Gateway {
     /// Opens the store in a folder, or one in memory.
     #[staticmethod]
-    #[pyo3(signature = (path, policies, durability, auto_register))]
+    #[pyo3(signature = (path, policies, durability, auto_register, confiner))]
     fn open(
         py: Python<'_>,
         path: Option<PathBuf>,
         policies: Option<PathBuf>,
         durability: &str,
         auto_register: bool,
+        confiner: Option<PathBuf>,
     ) -> PyResult<Self> {
         let opened = py.detach(|| {
             let durability: Durability =
@@ -43,6 +45,9 @@ impl Gateway {
             }
             if auto_register {
                 builder = builder.auto_register();
+            }
+            if let Some(program) = confiner {
+                builder = builder.confiner(Confiner::attempt(program)?);
             }
             let governor = match path {
                 Some(path) => builder.open(path)?,

@@ -46,6 +46,10 @@ fn a_wheel_built_from_nothing_passes_its_tests() {
     let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     let mut pytest = run(&python);
     pytest.args(tests).arg(package.join("tests")).env("RULEKEEP_REQUIRE_PEERS", "1");
+    let program = package.join("../../target/release/rulekeep");
+    if program.exists() {
+        pytest.env("RULEKEEP_PROGRAM", program);
+    }
     let passed = programs::succeeded(&mut pytest, &[], programs::LATER);
     let types = ["-m", "mypy", "--strict", "-p", "rulekeep", "--cache-dir"];
     programs::succeeded(run(&python).args(types).arg(folder.join("mypy")), &[], programs::LATER);

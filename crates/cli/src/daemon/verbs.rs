@@ -1,14 +1,13 @@
 //! `rulekeep up`, `down` and `status`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rulekeep::grant::Confiner;
 use rulekeep::status::{Components, Health};
 use rulekeep_server::calls::records::Status;
 use rulekeep_server::gateway::Gateway;
@@ -157,7 +156,12 @@ fn daemon_status(line: &Line) -> Result<DaemonStatus, Failure> {
 fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     let config = home.config()?;
     let idle_exit = config.idle_exit(idle_exit)?;
-    let governor = home.builder(&config)?.open(home.store()).map_err(describe)?;
+    let confiner = confiner(home)?;
+    let mut builder = home.builder(&config)?;
+    if let Some(confiner) = &confiner {
+        builder = builder.confiner(confiner.clone());
+    }
+    let governor = builder.open(home.store()).map_err(describe)?;
     let gateway = Gateway::with_webhooks(&governor, WebhookSettings::default()).map_err(describe)?;
     let hooks = &config.hooks;
     let settings = Settings {
@@ -167,7 +171,7 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
         trusted: hooks.trusted.clone(),
         wait: Duration::from_secs(hooks.wait_seconds),
         home: home.root().to_owned(),
-        confining: confining(home)?,
+        confining: confiner.map(|confiner| confiner.program().to_owned()),
     };
     let server = Arc::new(Server::new(gateway.clone(), Engine::new(gateway.clone(), settings), hooks.tier));
     let opened = Arc::clone(&server);
@@ -181,22 +185,16 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// Returns the path of this program if it can confine a process.
-fn confining(home: &Home) -> Result<Option<PathBuf>, String> {
+/// Returns this program as the one that confines commands, if the system can.
+fn confiner(home: &Home) -> Result<Option<Confiner>, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let folder = home.root().join("attempt");
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)))
-        .map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut attempt = Command::new(&program);
-    attempt.args(["exec", "--attempt"]).arg(&folder).stdin(Stdio::null());
-    let attempted = attempt.output().map_err(|error| format!("{}: {error}", program.display()))?;
-    let _ = fs::remove_dir(&folder); // what matters is the answer
-    if attempted.status.success() {
-        return Ok(Some(program));
-    }
-    eprintln!("commands run without confinement: {}", String::from_utf8_lossy(&attempted.stderr).trim());
-    Ok(None)
+    Ok(match Confiner::attempt(program) {
+        Ok(confiner) => Some(confiner.hiding(home.root())),
+        Err(error) => {
+            eprintln!("{}", error.message());
+            None
+        }
+    })
 }
 
 fn last_lines(home: &Home) -> String {

@@ -1,6 +1,6 @@
 //! The work area of a conversation, and the paths that a call creates.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rulekeep::intent::{Act, Facts, Kind, Operand, Role};
 
@@ -15,17 +15,6 @@ pub(super) fn of(host: Host, folder: &Path) -> Vec<String> {
     let repository = folder.ancestors().find(has_repository).filter(|path| path.parent().is_some());
     let own = std::iter::once(folder).chain(repository).filter_map(Path::to_str);
     own.chain(notes_of(host).iter().copied()).map(str::to_owned).collect()
-}
-
-/// The folder of the repository that a worktree belongs to; `None` for another folder.
-pub(super) fn git_folder(worktree: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(worktree.join(".git")).ok()?;
-    let own = worktree.join(text.strip_prefix("gitdir:")?.trim());
-    // The repository knows its worktrees: a file that somebody put there names none.
-    let back = std::fs::read_to_string(own.join("gitdir")).ok()?;
-    let is_known = Path::new(back.trim()) == worktree.join(".git");
-    let common = own.parent().filter(|folder| folder.ends_with("worktrees"))?.parent()?;
-    is_known.then(|| common.to_owned())
 }
 
 /// Returns whether a call reads from an address, or a file outside its folder, so that what it writes may be somebody
@@ -106,25 +95,5 @@ const fn notes_of(host: Host) -> &'static [&'static str] {
         Host::Copilot => &["~/.copilot/session-state", "~/.copilot/skills"],
         Host::Vscode | Host::Goose => &[],
         Host::Opencode => &["~/.local/share/opencode"],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn a_worktree_names_its_repository_only_if_that_knows_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let (repository, worktree) = (folder.path().join("main/.git"), folder.path().join("tree"));
-        let own = repository.join("worktrees/tree");
-        fs::create_dir_all(&own).unwrap();
-        fs::create_dir_all(&worktree).unwrap();
-        fs::write(worktree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
-        assert_eq!(git_folder(&worktree), None, "the file may be anybody's");
-        fs::write(own.join("gitdir"), format!("{}\n", worktree.join(".git").display())).unwrap();
-        assert_eq!(git_folder(&worktree), Some(repository));
-        assert_eq!(git_folder(folder.path()), None);
     }
 }

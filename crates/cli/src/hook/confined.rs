@@ -2,14 +2,13 @@
 //! the decision.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rulekeep::intent::Facts;
 use rulekeep::proof::ProofId;
 use rulekeep::{Enforcement, Error};
-use rulekeep_confine::{Code, DeniedPath, Ground, Profile};
+use rulekeep_confine::{Code, DeniedPath, Ground, Profile, temp_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -222,21 +221,10 @@ impl Hearing<'_> {
         let mut denied: Vec<DeniedPath> = self.governor().policies().current().denied_paths(Some(&agent)).collect();
         denied.push(DeniedPath { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
         let temp = temp_of(&self.conversation());
-        // The repository of a worktree is elsewhere.
-        let repository = areas.iter().find_map(|area| area::git_folder(area));
         let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
         let profile = Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())?;
-        let mut profile = profile.ok_or("its decision confines nothing")?;
-        profile.read.extend(repository);
-        Ok(profile)
+        profile.ok_or_else(|| "its decision confines nothing".to_owned())
     }
-}
-
-/// The folder for temporary files of a conversation.
-pub(crate) fn temp_of(conversation: &str) -> PathBuf {
-    let mut hasher = DefaultHasher::new();
-    conversation.hash(&mut hasher);
-    Path::new("/tmp").join(format!("rulekeep-{}-{:016x}", rustix::process::getuid().as_raw(), hasher.finish()))
 }
 
 /// The argument that is a command: a line for a shell, or a program and its arguments.

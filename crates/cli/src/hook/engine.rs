@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use super::area;
 use super::calls::{Calls, Key, Made};
-use super::confined::{self, Claim, Refused, Runs};
+use super::confined::{Claim, Refused, Runs};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
 use super::links;
@@ -494,7 +494,7 @@ impl Hearing<'_> {
     fn end(&self) -> Result<(), Error> {
         self.withdraw("the conversation ended")?;
         // Only what confined runs left there; there may be nothing.
-        let _ = std::fs::remove_dir_all(confined::temp_of(&self.conversation()));
+        let _ = std::fs::remove_dir_all(rulekeep_confine::temp_of(&self.conversation()));
         let key = self.conversation();
         let task = self.engine.conversations().remove(&key);
         if let Some(task) = task {

@@ -27,4 +27,4 @@ mod own;
 mod written;
 
 pub(crate) use client::{Options, run};
-pub(crate) use confined::{Claim, Refused, temp_of};
+pub(crate) use confined::{Claim, Refused};

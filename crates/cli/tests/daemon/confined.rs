@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use rulekeep::grant::{AgentCommand, Confiner};
+use rulekeep::{Agent, Governor, PolicySet, Tier};
 use serde_json::{Value, json};
 
 use crate::setup::{Answer, Setup};
@@ -20,9 +22,7 @@ impl Work {
     /// `None`, with a line for people, if this system supports no confined runs.
     fn new() -> Option<Self> {
         let work = Self { setup: Setup::new(), folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
-        let own = work.folder.path().join("own");
-        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&own).unwrap();
-        let attempt = work.setup.run(&["exec", "--attempt", own.to_str().unwrap()]);
+        let attempt = work.setup.run(&["exec", "--attempt"]);
         if attempt.code != 0 {
             assert!(std::env::var_os("RULEKEEP_REQUIRE_CONFINE").is_none(), "{attempt:?}");
             println!("SKIPPED: {}", attempt.stderr);
@@ -199,4 +199,24 @@ fn runs_without_a_decision_and_mcp_servers_stay_in_their_folder() {
     }
     gateway.wait().unwrap(); // closes its input
     assert!(inside.exists() && !work.outside().exists());
+}
+
+#[test]
+fn a_command_that_an_embedder_starts_is_confined() {
+    let Some(work) = Work::new() else { return };
+    let rule = "name = \"p\"\n[[rule]]\nid = \"code\"\neffect = \"allow\"\nwhen = \"has(context.confinable)\"\n\
+                constraints = { confine = \"workspace\" }";
+    let confiner = Confiner::attempt(env!("CARGO_BIN_EXE_rulekeep")).unwrap();
+    let builder = Governor::builder().policies(PolicySet::from_toml(rule).unwrap()).confiner(confiner);
+    let governor = builder.open(work.folder.path().join("store")).unwrap();
+    governor.agents().register(Agent::new("desk-1").at_tier(Tier::T4)).unwrap();
+    let line = "make -k; ls -A store; exit 7";
+    let command = AgentCommand::new(work.folder.path(), ["bash", "-c", line]).unwrap();
+    let outside = work.outside();
+    let run = |command: &mut Command| command.env("OUT", &outside).output();
+    let done = governor.guard_command("desk-1", &command, run).unwrap();
+    assert_eq!(done.value.status.code(), Some(7), "{done:?}");
+    assert_eq!(std::fs::read(work.folder.path().join("out")).unwrap(), b"made\n");
+    assert!(!outside.exists(), "make wrote outside: {done:?}");
+    assert!(!String::from_utf8_lossy(&done.value.stdout).contains("journal"), "it saw the store: {done:?}");
 }

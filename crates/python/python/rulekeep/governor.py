@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -34,15 +35,17 @@ class Governor:
         policies: str | os.PathLike[str] | None = None,
         durability: str = "sync",
         auto_register: bool = False,
+        confiner: str | os.PathLike[str] | None = None,
     ) -> Governor:
         """Opens the store in a folder, which is made where there is none; without a path, one in memory.
 
         ``policies`` is a TOML or JSON file; without it the set last in force applies, in a new store the recommended one.
         ``durability`` is ``sync`` (a decision is on disk before it is returned), ``buffered``, or ``sync-from:RISK``.
-        ``auto_register`` registers unknown agents when they first ask.
+        ``auto_register`` registers unknown agents when they first ask. ``confiner`` is the program ``rulekeep``, by its path
+        or its name, which confines the commands of `guard_command`.
         """
-        folder, file = (None if name is None else Path(name) for name in (path, policies))
-        return cls(Gateway.open(folder, file, durability, auto_register))
+        folder, file, program = (None if name is None else Path(name) for name in (path, policies, confiner))
+        return cls(Gateway.open(folder, file, durability, auto_register, program))
 
     def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """Makes any call of the sidecar's protocol by its name. The parameters and the answer are JSON values."""
@@ -95,6 +98,35 @@ class Governor:
     def guard(self, agent_id: str, tool: str | None = None, **options: Any) -> Callable[[F], F]:
         """A decorator that decides on each call of a function before it runs. See `rulekeep.guard.guard`."""
         return guard(self, agent_id, tool, **options)
+
+    def guard_command(
+        self,
+        agent_id: str,
+        command: Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] = ".",
+        context: Mapping[str, Any] | None = None,
+        task_id: str = NO_TASK,
+        wait: float = 0,
+        **options: Any,
+    ) -> subprocess.CompletedProcess[Any]:
+        """Decides on a command, runs it with `subprocess.run` as far as the decision permits, and reports the outcome.
+
+        A rule can permit it as a confined run if the governor has a ``confiner``. ``options`` are those of
+        `subprocess.run`; a command has no ``shell``: name one, as in ``["bash", "-c", line]``. Raises `Denied` where it is
+        not allowed.
+        """
+        if unfit := {"shell", "executable", "args"} & options.keys():
+            raise TypeError(f"guard_command: {min(unfit)} would start another program than the one decided on")
+        folder = str(Path(cwd).resolve())
+        start = {"command": list(command), "folder": folder}
+        asked = self.call("command/request", {"agentId": agent_id, "context": context, **start})
+        tool, arguments = asked["input"]["tool"], asked["input"]["arguments"]
+        call = ToolCall(self, agent_id, tool, arguments, context=asked["context"], task_id=task_id, wait=wait)
+        with call:
+            granted = {"intent": call.verdict["intent"], "constraints": call.verdict["constraints"]}
+            words = self.call("command/start", {**granted, **start})["command"]
+            return subprocess.run(words, cwd=folder, **options)
 
     def close(self) -> None:
         """Writes everything down and releases the folder. Later calls fail."""

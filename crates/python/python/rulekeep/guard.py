@@ -120,7 +120,8 @@ class ToolCall:
         while (left := end - time.monotonic()) > 0:
             state = escalations.wait(verdict["proofId"], left)["state"]
             if state == "approved":
-                return escalations.claim(verdict["proofId"], verdict["intent"])
+                claimed = escalations.claim(verdict["proofId"], verdict["intent"])
+                return cast(Verdict, {**claimed, "intent": verdict["intent"]})
             if state != "pending":
                 return cast(Verdict, {**verdict, "decision": "DENY", "reasoning": f"the escalation was {state}"})
         return verdict

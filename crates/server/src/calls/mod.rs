@@ -8,6 +8,7 @@
 //! | `agents.rs` | `agent/...` |
 //! | `checkpoints.rs` | `checkpoint/...` |
 //! | `clock.rs` | `clock/accept` |
+//! | `commands.rs` | `command/...` |
 //! | `decisions.rs` | `intent`, `enforce`, and previews of decisions |
 //! | `escalations.rs` | `escalation/...` |
 //! | `events.rs` | `event/...`, in sidecar sessions |
@@ -26,6 +27,7 @@ pub mod agents;
 mod call;
 pub mod checkpoints;
 mod clock;
+mod commands;
 pub mod decisions;
 pub mod escalations;
 pub(crate) mod events;
@@ -67,6 +69,8 @@ pub(crate) fn known(name: &str) -> Result<&'static Entry, Error> {
 pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<decisions::Parse>(),
     Entry::in_form::<decisions::Enforce, decisions::EnforceForm>(),
+    Entry::of::<commands::Request>(),
+    Entry::of::<commands::Start>(),
     Entry::in_form::<records::Query, records::RecordsForm>(),
     Entry::of::<records::Stats>(),
     Entry::of::<records::Status>(),

@@ -153,6 +153,8 @@ impl Spec {
 /// Calls with a body that change nothing and record nothing.
 const READS: &[&str] = &[
     "checkpoint/prove",
+    "command/request",
+    "command/start",
     "escalation/wait",
     "intent",
     "policy/explain",

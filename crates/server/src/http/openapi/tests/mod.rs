@@ -84,6 +84,7 @@ const TAGS: &[(&str, &str)] = &[
     ("proof", "The proof log"),
     ("checkpoint", "Signed checkpoints of the log"),
     ("task", "Tasks"),
+    ("command", "Commands that start as far as they are granted"),
     ("stop", "Kill switches"),
     ("clock", "The clock"),
     ("policy", "Policies"),

@@ -17,6 +17,9 @@ fn the_page_lists_every_call() {
         .map(|entry| (entry.spec, format!("{BASE}{}", entry.spec.path)))
         .chain(authzen::CALLS.iter().map(|entry| (entry.spec, entry.spec.path.to_owned())))
         .collect();
+    for (spec, _) in &specs {
+        assert!(TAGS.iter().any(|(tag, _)| *tag == tag_of(spec.method)), "{} is in no chapter", spec.method);
+    }
     for (tag, title) in TAGS {
         let of_tag = || specs.iter().filter(|(spec, _)| tag_of(spec.method) == *tag);
         let calls = of_tag().map(|(spec, path)| {

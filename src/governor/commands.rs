@@ -1,0 +1,220 @@
+//! Commands: programs that an agent asks to start, which run within their decisions.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+use rulekeep_confine::{Code, DeniedPath, Ground, Profile, temp_of};
+use serde_json::{Map, Value, json};
+
+use crate::governor::{Governor, GuardError, Guarded};
+use crate::model::{AgentId, Constraints, Error, Input, Intent, TaskId};
+
+/// A program that an agent asks to start, with its arguments and the folder in which it starts.
+#[derive(Debug, Clone)]
+pub struct AgentCommand {
+    words: Vec<String>,
+    folder: PathBuf,
+    context: Map<String, Value>,
+    task: Option<TaskId>,
+}
+
+/// The program `rulekeep`, which confines commands, on a system where it can.
+#[derive(Debug, Clone)]
+pub struct Confiner {
+    program: PathBuf,
+    hidden: Vec<PathBuf>,
+}
+
+impl AgentCommand {
+    /// Describes a program and its arguments, started in a folder that exists.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] without a program, and for a folder that does not exist or whose path is not UTF-8.
+    pub fn new<T: Into<String>>(folder: impl AsRef<Path>, words: impl IntoIterator<Item = T>) -> Result<Self, Error> {
+        let words: Vec<String> = words.into_iter().map(Into::into).collect();
+        if words.first().is_none_or(String::is_empty) {
+            return Err(Error::input("command", "expected a program and its arguments"));
+        }
+        let folder = folder.as_ref();
+        let real = fs::canonicalize(folder).ok().filter(|folder| folder.is_dir() && folder.to_str().is_some());
+        let expected = || Error::input("folder", format!("expected a folder that exists, not {}", folder.display()));
+        Ok(Self { words, folder: real.ok_or_else(expected)?, context: Map::new(), task: None })
+    }
+
+    /// Sets the caller's context of the request. `cwd` and `home` are added to it.
+    #[must_use]
+    pub fn context(mut self, context: Map<String, Value>) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Sets the task that the command belongs to, whose mandate it must keep to.
+    #[must_use]
+    pub const fn under(mut self, task: TaskId) -> Self {
+        self.task = Some(task);
+        self
+    }
+
+    /// The arguments of the call that the command is decided on as.
+    pub(crate) fn arguments(&self) -> Value {
+        json!({ "command": self.words })
+    }
+
+    /// The call that the command is decided on as, in JSON.
+    fn call(&self) -> String {
+        json!({ "tool": TOOL, "arguments": self.arguments() }).to_string()
+    }
+}
+
+impl Confiner {
+    /// Takes the program `rulekeep`, by its path or by its name in `PATH`, and has it confine itself, to find out
+    /// whether the system can. That starts a process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if there is no such program, or this system supports no confined runs.
+    pub fn attempt(program: impl AsRef<OsStr>) -> Result<Self, Error> {
+        let name = Path::new(&program);
+        let failed = |message: String| Error::Conflict { message: format!("commands cannot be confined: {message}") };
+        let in_path =
+            || env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|it| it.is_file());
+        let found = if name.components().count() == 1 { in_path() } else { fs::canonicalize(name).ok() };
+        let program = found.ok_or_else(|| failed(format!("there is no program {}", name.display())))?;
+        let mut attempt = Command::new(&program);
+        attempt.args(["exec", "--attempt"]).stdin(Stdio::null());
+        let attempted = attempt.output().map_err(|error| failed(format!("{}: {error}", program.display())))?;
+        if !attempted.status.success() {
+            return Err(failed(String::from_utf8_lossy(&attempted.stderr).trim().to_owned()));
+        }
+        Ok(Self { program, hidden: Vec::new() })
+    }
+
+    /// Adds a folder that no confined command reads or writes. The folder of the governor's store is one without it.
+    #[must_use]
+    pub fn hiding(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.hidden.push(folder.into());
+        self
+    }
+
+    /// The path of the program.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+}
+
+impl Governor {
+    /// Decides on a command of an agent, has `run` start it as far as the decision permits, and reports the outcome as
+    /// [`Governor::guard`] does.
+    ///
+    /// The command is decided on as a call of the tool `exec`. If the governor has a [`Confiner`], the context has
+    /// `confinable` (or `servable`) for a command that runs code whose effects no text shows, so that a rule can permit
+    /// it as a confined run. `run` gets a command whose standard streams and environment are its to set, and which
+    /// `rulekeep exec` confines if the decision has the constraint `confine`. A command of which only a part is granted
+    /// does not run.
+    ///
+    /// ```
+    /// use rulekeep::grant::AgentCommand;
+    /// use rulekeep::{Agent, Governor, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("desk-1").at_tier(Tier::T4))?;
+    /// let command = AgentCommand::new(std::env::current_dir()?, ["cargo", "--version"])?;
+    /// let done = governor.guard_command("desk-1", &command, |command| command.output())?;
+    /// assert!(done.value.status.success());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::guard`]. [`GuardError::Failed`] also for a decision that permits only a confined run
+    /// without a confiner, and for a profile that cannot be kept; nothing has run then.
+    pub fn guard_command<T>(
+        &self,
+        agent_id: &str,
+        command: &AgentCommand,
+        run: impl FnOnce(&mut Command) -> io::Result<T>,
+    ) -> Result<Guarded<T>, GuardError<io::Error>> {
+        let context = self.command_context(agent_id, command).map_err(GuardError::Undecided)?;
+        let text = command.call();
+        let input = Input::new(&text).context(&context);
+        let decided = match command.task {
+            Some(task) => self.inner.tasks.enforce_input_under(task, Some(agent_id), input),
+            None => self.enforce_input(agent_id, input),
+        };
+        let decided = decided.map_err(GuardError::Undecided)?;
+        let intent = &decided.parse.intent;
+        let line = self.command_line(command, intent, &decided.enforcement.constraints);
+        let needed = intent.required_capabilities.clone();
+        self.inner.decider.guard_decided(decided, |grant| {
+            for capability in &needed {
+                grant.check_capability(capability.as_str()).map_err(io::Error::other)?;
+            }
+            let line = line.map_err(|error| io::Error::other(error.message()))?;
+            let (program, arguments) = line.split_first().ok_or_else(|| io::Error::other("there is no program"))?;
+            run(Command::new(program).args(arguments).current_dir(&command.folder))
+        })
+    }
+
+    /// The context that a command is decided under.
+    pub(crate) fn command_context(&self, agent_id: &str, command: &AgentCommand) -> Result<Map<String, Value>, Error> {
+        let mut context = command.context.clone();
+        context.insert("cwd".to_owned(), json!(command.folder));
+        if let Some(home) = env::home_dir().filter(|home| home.to_str().is_some()) {
+            context.insert("home".to_owned(), json!(home));
+        }
+        if self.inner.confiner.is_some() {
+            let parsed = self.parse(agent_id, Input::new(&command.call()).context(&context))?;
+            match Code::of(&parsed.intent.facts()).map_err(unfit)? {
+                Some(Code::Alone) => drop(context.insert("confinable".to_owned(), true.into())),
+                Some(Code::Serving) => drop(context.insert("servable".to_owned(), true.into())),
+                None => {}
+            }
+        }
+        Ok(context)
+    }
+
+    /// The words with which a granted command starts, so that it does no more than was decided.
+    pub(crate) fn command_line(
+        &self,
+        command: &AgentCommand,
+        intent: &Intent,
+        constraints: &Constraints,
+    ) -> Result<Vec<String>, Error> {
+        let Some(profile) = self.profile(command, intent, constraints)? else { return Ok(command.words.clone()) };
+        let needed = "the decision permits this command only as a confined run, and the governor confines none";
+        let confiner = self.inner.confiner.as_ref().ok_or_else(|| Error::Conflict { message: needed.to_owned() })?;
+        let program = confiner.program.to_str().ok_or_else(|| Error::input("program", "its path is not UTF-8"))?;
+        let mut line = [program, "exec", "--profile", &json!(profile).to_string(), "--"].map(str::to_owned).to_vec();
+        line.extend(command.words.iter().cloned());
+        Ok(line)
+    }
+
+    /// The profile of a granted command; `None` if its constraints do not confine it.
+    fn profile(
+        &self,
+        command: &AgentCommand,
+        intent: &Intent,
+        constraints: &Constraints,
+    ) -> Result<Option<Profile>, Error> {
+        let agent: &AgentId = &intent.agent_id;
+        let mut denied: Vec<DeniedPath> = self.policies().current().denied_paths(Some(agent)).collect();
+        let hidden = self.inner.confiner.iter().flat_map(|confiner| &confiner.hidden).chain(&self.inner.folder);
+        denied.extend(hidden.map(|path| DeniedPath { pattern: path.display().to_string(), is_readable: false }));
+        let (home, temp) = (env::home_dir(), temp_of(&command.folder.to_string_lossy()));
+        let ground =
+            Ground { folder: &command.folder, home: home.as_deref(), areas: &[], temp: &temp, denied: &denied };
+        Profile::of(constraints, &intent.facts(), &ground).map_err(unfit)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
+fn unfit(error: rulekeep_confine::Error) -> Error {
+    Error::Conflict { message: error.to_string() }
+}
+
+/// The tool that a command is a call of.
+pub(crate) const TOOL: &str = "exec";
