@@ -38,7 +38,7 @@ pub use code::Code;
 pub use enter::attempt;
 #[cfg(all(target_os = "linux", feature = "run"))]
 pub use helper::help;
-pub use profile::{Ground, Keep, Network, Profile, temp_of};
+pub use profile::{Ground, Keep, Network, Profile, Reach, temp_of};
 pub use rulekeep_types::DeniedPath;
 #[doc(hidden)]
 pub use rulekeep_types::without_dots;

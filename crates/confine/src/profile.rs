@@ -50,6 +50,17 @@ pub struct Keep {
     pub is_folder: bool,
 }
 
+/// What a run can do with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// The path does not exist for the run.
+    Nothing,
+    /// The run can read it.
+    Read,
+    /// The run can read and change it.
+    Write,
+}
+
 /// The network of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -179,6 +190,23 @@ impl Profile {
             }
         }
         Ok(())
+    }
+
+    /// Returns what the run can do with a path that is written without links.
+    #[must_use]
+    pub fn reach(&self, path: &Path) -> Reach {
+        let depth = |roots: &BTreeSet<PathBuf>| {
+            roots.iter().filter(|root| path.starts_with(root)).map(|root| root.components().count()).max()
+        };
+        let kept = path.ancestors().filter_map(|path| self.kept.get(path));
+        let is_temporary = ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|own| path.starts_with(own));
+        let written = depth(&self.write).max(depth(&self.devices));
+        let permitted = match depth(&self.read) {
+            read if written.is_some() && written >= read || is_temporary => Reach::Write,
+            Some(_) => Reach::Read,
+            None => Reach::Nothing,
+        };
+        kept.fold(permitted, |most, keep| most.min(if keep.is_readable { Reach::Read } else { Reach::Nothing }))
     }
 
     /// Keeps a path from the run, at least as strictly as before.
@@ -403,6 +431,17 @@ mod tests {
         assert_eq!(kept("/home/u/notes"), Some((false, true)));
         assert_eq!(kept("/home/u/shop/keys"), Some((false, false)));
         assert_eq!(kept("/home/u/.ssh"), Some((false, false)), "by the table");
+        for (path, reach) in [
+            ("/home/u/shop/a", Reach::Write),
+            ("/home/u/shop/.github/a", Reach::Read),
+            ("/home/u/shop/keys/a", Reach::Nothing),
+            ("/home/u/other", Reach::Nothing),
+            ("/usr/bin/make", Reach::Read),
+            ("/tmp/a", Reach::Write),
+            ("/dev/null", Reach::Write),
+        ] {
+            assert_eq!(profile.reach(Path::new(path)), reach, "{path}");
+        }
     }
 
     #[test]

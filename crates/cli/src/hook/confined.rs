@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rulekeep::intent::Facts;
 use rulekeep::proof::ProofId;
 use rulekeep::{Enforcement, Error};
-use rulekeep_confine::{Code, DeniedPath, Ground, Profile, temp_of};
+use rulekeep_confine::{Code, DeniedPath, Ground, Profile, Reach, temp_of, without_dots};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -56,6 +56,14 @@ pub(crate) struct Claim {
 pub(crate) struct Refused {
     pub(crate) proof_id: ProofId,
     pub(crate) hosts: Vec<String>,
+}
+
+/// What to say about a run that has ended.
+pub(super) struct Ended {
+    /// The note of its outcome.
+    pub(super) note: String,
+    /// The line for the user, if the run was refused a file.
+    pub(super) told: Option<String>,
 }
 
 impl Runs {
@@ -126,23 +134,34 @@ impl Runs {
         }
     }
 
-    /// Ends a run with the result that its host reports. Returns what it was refused, in words, if it was confined.
-    pub(super) fn end(&self, proof_id: ProofId, result: Option<&Value>) -> Option<String> {
+    /// Ends a run with the result that its host reports. Returns what to say about it, if it was confined.
+    pub(super) fn end(&self, proof_id: ProofId, result: Option<&Value>) -> Option<Ended> {
         let mut state = self.state();
         let prepared = state.prepared.remove(&proof_id)?;
-        let said = result.map(Value::to_string).unwrap_or_default();
+        let mut said = String::new();
+        if let Some(result) = result {
+            texts(result, &mut said);
+        }
+        let path = refused_path(&prepared.profile, &said);
         let sign = SIGNS.iter().find(|sign| said.contains(**sign));
-        if prepared.refused.is_empty() && sign.is_none() {
+        if prepared.refused.is_empty() && sign.is_none() && path.is_none() {
             state.refused.remove(&prepared.key);
-            return Some("confined".to_owned());
+            return Some(Ended { note: "confined".to_owned(), told: None });
         }
         if state.refused.len() >= MOST_RUNS {
             state.refused.clear();
         }
         state.refused.insert(prepared.key);
-        let hosts = prepared.refused.join(", ");
-        let sign = sign.copied().unwrap_or_default();
-        Some(format!("confined; refused: {}", [hosts.as_str(), sign].map(str::trim).join(" ").trim()))
+        let refused = [
+            prepared.refused.join(", "),
+            path.clone().unwrap_or_default(),
+            sign.map(ToString::to_string).unwrap_or_default(),
+        ];
+        let refused: Vec<&str> = refused.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let told = path.map(|path| {
+            format!("rulekeep: this run may not {path}; the repeated call asks for a run without confinement.")
+        });
+        Some(Ended { note: format!("confined; refused: {}", refused.join("; ")), told })
     }
 
     /// Returns whether the last confined run of a call was refused something.
@@ -227,6 +246,46 @@ impl Hearing<'_> {
     }
 }
 
+/// Collects the texts of a result, a line each.
+fn texts(value: &Value, all: &mut String) {
+    match value {
+        Value::String(text) => all.extend([text, "\n"]),
+        Value::Array(_) | Value::Object(_) => {
+            let fields = value.as_object().into_iter().flat_map(|fields| fields.values());
+            for value in value.as_array().into_iter().flatten().chain(fields) {
+                texts(value, all);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a run was refused by its profile, as far as the paths in its complaints tell: `write /etc/hosts`.
+fn refused_path(profile: &Profile, said: &str) -> Option<String> {
+    let mut found = None;
+    for line in said.lines() {
+        let is_denied = SIGNS.iter().any(|sign| line.contains(sign));
+        if !is_denied && !MISSING.iter().any(|sign| line.contains(sign)) {
+            continue;
+        }
+        let is_between = |c: char| c.is_whitespace() || "'\"`‘’“”():,;=<>[]".contains(c);
+        for word in line.split(is_between).filter(|word| word.contains('/')) {
+            let path = without_dots(&profile.folder.join(word));
+            let is_there = path.symlink_metadata().is_ok();
+            // A path that is not visible tells more than that of the program that complains.
+            match profile.reach(&path) {
+                Reach::Nothing if is_there => found = Some((true, "read", path)),
+                Reach::Nothing if is_denied => found = Some((true, "write", path)),
+                Reach::Read if is_denied && !found.as_ref().is_some_and(|(is_hidden, ..)| *is_hidden) => {
+                    found = Some((false, "write", path));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.map(|(_, verb, path)| format!("{verb} {}", path.display().to_string().escape_debug()))
+}
+
 /// The argument that is a command: a line for a shell, or a program and its arguments.
 fn command_of(arguments: &Value) -> Option<(&'static str, &Value)> {
     let found = COMMANDS.iter().filter_map(|key| Some((*key, arguments.get(*key)?)));
@@ -271,6 +330,8 @@ const BACKGROUND: [&str; 3] = ["run_in_background", "isBackground", "is_backgrou
 const LONGEST_LINE: usize = 120_000;
 /// Largest number of runs and calls that are kept.
 const MOST_RUNS: usize = 10_000;
+/// Messages of the system for a file that does not exist.
+const MISSING: [&str; 3] = ["No such file or directory", "ENOENT", "FileNotFoundError"];
 /// Messages of the system when a confined run is refused a file or the network.
 const SIGNS: [&str; 10] = [
     "Permission denied",
@@ -304,6 +365,29 @@ mod tests {
         }
         assert!(is_background(&json!({ "command": "make", "run_in_background": true })));
         assert!(!is_background(&json!({ "command": ["make", "&"] })));
+    }
+
+    #[test]
+    fn the_path_that_was_refused_is_found_in_what_a_program_says() {
+        let mut constraints = rulekeep::policy::Constraints::new();
+        constraints.insert("confine", json!("workspace"));
+        let folder = std::env::current_dir().unwrap();
+        let ground = Ground { folder: &folder, home: None, areas: &[], temp: Path::new("/tmp/own"), denied: &[] };
+        let profile = Profile::of(&constraints, &Facts::default(), &ground).unwrap().unwrap();
+        for (said, refused) in [
+            ("/bin/sh: 1: cannot create /opt/x: Read-only file system", Some("write /opt/x")),
+            ("touch: cannot touch '/usr/share/x': Permission denied", Some("write /usr/share/x")),
+            ("PermissionError: [Errno 13] Permission denied: \"/etc/hosts\"", Some("write /etc/hosts")),
+            ("cat: /proc/../root: No such file or directory", Some("read /root")),
+            ("cat: /no/such/file: No such file or directory", None),
+            ("cat: src/lib.rs: Permission denied", None),
+            ("done in /opt/x", None),
+        ] {
+            assert_eq!(refused_path(&profile, said).as_deref(), refused, "{said}");
+        }
+        let mut all = String::new();
+        texts(&json!({ "stdout": "a", "more": ["b", 1] }), &mut all);
+        assert!(all.contains("a\n") && all.contains("b\n"), "{all}");
     }
 
     #[test]

@@ -149,7 +149,8 @@ impl Hearing<'_> {
             EventKind::Prompt(words) => self.prompt(words).map(|()| Ruling::Allow),
             EventKind::Call(call) => self.decide(call),
             EventKind::Result { call, result, outcome } => {
-                self.observe(call, result.as_ref(), *outcome).map(|()| Ruling::Allow)
+                let told = self.observe(call, result.as_ref(), *outcome)?;
+                Ok(told.map_or(Ruling::Allow, Ruling::Tell))
             }
             EventKind::End => self.end().map(|()| Ruling::Allow),
             EventKind::Other => Ok(Ruling::Allow),
@@ -455,12 +456,18 @@ impl Hearing<'_> {
     }
 
     /// Reports the outcome of a call, and passes its result to the task.
-    fn observe(&self, call: &HostCall, result: Option<&Value>, outcome: Option<Outcome>) -> Result<(), Error> {
-        let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(()) };
+    /// Takes note of a result. Returns what to tell the user about it.
+    fn observe(
+        &self,
+        call: &HostCall,
+        result: Option<&Value>,
+        outcome: Option<Outcome>,
+    ) -> Result<Option<String>, Error> {
+        let Some(made) = self.engine.calls().take(&self.key(call)) else { return Ok(None) };
         let mut proof_id = made.proof_id;
         if let Some(intent) = made.asked {
             if !self.dialect.asks() {
-                return Ok(()); // nobody let it through, so this is not its result
+                return Ok(None); // nobody let it through, so this is not its result
             }
             let id = EscalationId::of(proof_id);
             let escalations = self.governor().escalations();
@@ -471,7 +478,7 @@ impl Hearing<'_> {
                     let _ = task.presume(&proof_id).and_then(|()| task.created(&made.fresh));
                     let _ = task.disowned(&made.removed);
                 }
-                return self.governor().report_unknown(&proof_id, Some(&note));
+                return self.governor().report_unknown(&proof_id, Some(&note)).map(|()| None);
             }
             if let Ok(verdict) = escalations.claim(id, &intent) {
                 proof_id = verdict.proof_id;
@@ -479,7 +486,10 @@ impl Hearing<'_> {
         }
         let confined = self.engine.runs.end(made.proof_id, result);
         match outcome {
-            None => self.governor().report_unknown(&proof_id, confined.as_deref())?,
+            None => {
+                let note = confined.as_ref().map(|ended| ended.note.as_str());
+                self.governor().report_unknown(&proof_id, note)?;
+            }
             Some(outcome) => drop(self.governor().report(&proof_id, outcome)?),
         }
         if let (Some(result), Some(task)) = (result, self.task()?) {
@@ -488,7 +498,7 @@ impl Hearing<'_> {
             // A result that cannot be parsed supplies no values; the call has run all the same.
             let _ = task.observe(&observed, result);
         }
-        Ok(())
+        Ok(confined.and_then(|ended| ended.told))
     }
 
     fn end(&self) -> Result<(), Error> {

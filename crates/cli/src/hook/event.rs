@@ -116,6 +116,8 @@ pub enum Ruling {
     Deny(String),
     /// The host's user must agree first; only for hosts whose `ask` works.
     Ask(String),
+    /// The host continues, and its user and model are told this; only after a call.
+    Tell(String),
     /// The call runs with these arguments instead of its own; only for hosts that can do so.
     Rewrite {
         /// All arguments of the call.

@@ -69,10 +69,12 @@ impl Work {
         PathBuf::from("/opt").join(format!("rulekeep{name}"))
     }
 
-    fn said(&self, line: &str, output: &str) {
+    /// Reports what a command printed. Returns what its host is told to say.
+    fn said(&self, line: &str, output: &str) -> Value {
         let mut event = self.event("PostToolUse", "Bash", &json!({ "command": line, "description": "d" }));
         event["tool_response"] = json!({ "stdout": output, "stderr": "" });
-        self.setup.hook("claude", &event);
+        let answer = self.setup.hook("claude", &event);
+        serde_json::from_str::<Value>(&answer.stdout).map(|told| told["systemMessage"].clone()).unwrap_or_default()
     }
 }
 
@@ -112,8 +114,17 @@ fn what_a_run_was_refused_is_asked_about_when_it_is_repeated() {
     };
     let ran = work.run(&work.rewritten("make"));
     assert!(!ran.status.success());
-    work.said("make", &String::from_utf8_lossy(&ran.stderr));
+    let told = work.said("make", &String::from_utf8_lossy(&ran.stderr));
+    let why = format!("this run may not write {}; ", work.outside().display());
+    assert!(told.as_str().is_some_and(|told| told.contains(&why)), "{told}");
     assert!(asks("make"), "a person may agree to a run without confinement");
+    // What is not visible does not exist for the run.
+    let hidden = work.setup.home().join("config.toml");
+    let line = "make -k; echo read";
+    work.rewritten(line);
+    let told = work.said(line, &format!("cat: {}: No such file or directory", hidden.display()));
+    assert!(told.as_str().is_some_and(|told| told.contains("this run may not read")) && asks(line), "{told}");
+    assert_eq!(work.said("make", ""), Value::Null, "it has ended");
     work.rewritten("make -k");
     // A test that fails for another reason is repeated as often as the agent likes.
     work.said("make -k", "1 test failed");

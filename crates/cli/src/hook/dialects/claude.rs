@@ -13,6 +13,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     read,
     ask: Some(ask),
     rewrite: Some(rewrite),
+    tell: Some(tell),
     refuse: HookAnswer::refusal,
     seconds: 600,
     probes: PROBES,
@@ -55,6 +56,13 @@ pub(super) fn rewrite(event: &HookEvent, arguments: &Value, reason: &str) -> Val
         "hookEventName": event.name, "permissionDecision": "allow", "permissionDecisionReason": reason,
         "updatedInput": arguments,
     }})
+}
+
+/// Builds what is said after a call to the user and the model, in the format of Claude Code, Codex CLI, Gemini CLI and VS
+/// Code.
+pub(super) fn tell(event: &HookEvent, line: &str) -> Value {
+    let output = json!({ "hookEventName": event.name, "additionalContext": line });
+    json!({ "systemMessage": line, "hookSpecificOutput": output })
 }
 
 /// Events that need no ruling. `PermissionRequest` is one: the call was decided before it, and Claude Code asks its

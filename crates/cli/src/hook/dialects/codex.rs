@@ -15,6 +15,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     read,
     ask: None,
     rewrite: Some(claude::rewrite),
+    tell: Some(claude::tell),
     refuse: HookAnswer::refusal,
     seconds: 600,
     probes: PROBES,

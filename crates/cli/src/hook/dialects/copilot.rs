@@ -17,6 +17,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     ask: Some(ask),
     rewrite: Some(rewrite),
     refuse,
+    tell: None,
     seconds: 30,
     probes: PROBES,
 };

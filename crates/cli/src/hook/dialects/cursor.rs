@@ -14,6 +14,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     ask: None,
     rewrite: None,
     refuse: HookAnswer::refusal,
+    tell: None,
     seconds: 60,
     probes: PROBES,
 };

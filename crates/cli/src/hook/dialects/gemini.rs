@@ -5,7 +5,7 @@ use rulekeep::Outcome;
 use serde_json::{Value, json};
 
 use super::fields::{self, Fields, optional};
-use super::{Dialect, Probe};
+use super::{Dialect, Probe, claude};
 use crate::hook::event::{EventKind, HookAnswer, HookEvent, Host, HostCall};
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -15,6 +15,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     ask: None,
     rewrite: Some(rewrite),
     refuse: HookAnswer::refusal,
+    tell: Some(claude::tell),
     seconds: 60,
     probes: PROBES,
 };

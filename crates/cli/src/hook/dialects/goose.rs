@@ -15,6 +15,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     ask: None,
     rewrite: None,
     refuse: HookAnswer::refusal,
+    tell: None,
     seconds: 30,
     probes: PROBES,
 };

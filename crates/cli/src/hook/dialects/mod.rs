@@ -50,6 +50,7 @@ pub struct Dialect {
     read: fn(&Fields, &Value) -> Result<HookEvent, String>,
     ask: Option<fn(&HookEvent, &str) -> Value>,
     rewrite: Option<fn(&HookEvent, &Value, &str) -> Value>,
+    tell: Option<fn(&HookEvent, &str) -> Value>,
     refuse: fn(&str) -> HookAnswer,
     seconds: u64,
     probes: &'static [Probe],
@@ -122,9 +123,12 @@ impl Dialect {
     #[must_use]
     pub fn answer(&self, event: &HookEvent, ruling: &Ruling) -> HookAnswer {
         match (&event.kind, ruling) {
-            (_, Ruling::Allow) | (EventKind::Result { .. } | EventKind::End | EventKind::Other, _) => {
-                HookAnswer::silent()
+            (EventKind::Result { .. }, Ruling::Tell(line)) => {
+                let stdout = self.tell.map(|tell| tell(event, line).to_string()).unwrap_or_default();
+                HookAnswer { stdout, ..HookAnswer::silent() }
             }
+            (_, Ruling::Allow | Ruling::Tell(_))
+            | (EventKind::Result { .. } | EventKind::End | EventKind::Other, _) => HookAnswer::silent(),
             (EventKind::Call(_), Ruling::Ask(reason)) => match self.ask {
                 Some(ask) => HookAnswer { exit: 0, stdout: ask(event, reason).to_string(), stderr: String::new() },
                 None => self.refusal(reason),

@@ -19,6 +19,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     ask: None,
     rewrite: Some(rewrite),
     refuse: HookAnswer::refusal,
+    tell: None,
     seconds: 600,
     probes: PROBES,
 };

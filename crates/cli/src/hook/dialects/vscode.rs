@@ -15,6 +15,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     ask: Some(claude::ask),
     rewrite: Some(claude::rewrite),
     refuse: HookAnswer::refusal,
+    tell: Some(claude::tell),
     seconds: 30,
     probes: PROBES,
 };
