@@ -70,6 +70,10 @@ impl Profile {
         if real != self.folder {
             return Err(Error::Profile(format!("{} is a link by now", self.folder.display())));
         }
+        for cache in &self.caches {
+            // Without it, its tool complains.
+            let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(cache);
+        }
         self.make_temp()?;
         let mut helper = Helper::start(self, this)?;
         namespaces(self.network != Network::Any)?;
@@ -179,6 +183,7 @@ pub fn attempt() -> Result<(), Error> {
         read: BTreeSet::from([folder.clone()]),
         folder,
         write: BTreeSet::new(),
+        caches: BTreeSet::new(),
         devices: BTreeSet::new(),
         kept: BTreeMap::new(),
         temp: temp_of("an attempt"),

@@ -26,6 +26,8 @@ pub struct Profile {
     pub read: BTreeSet<PathBuf>,
     /// Paths that may be read, changed, created and removed.
     pub write: BTreeSet<PathBuf>,
+    /// Caches among them that are made before the run where they are missing.
+    pub caches: BTreeSet<PathBuf>,
     /// Devices that may be read and written.
     pub devices: BTreeSet<PathBuf>,
     /// Paths that are kept from the run, whatever contains them.
@@ -118,6 +120,11 @@ impl Profile {
         let mut profile = Self {
             folder: ground.folder.to_owned(),
             read: all.read.into_iter().chain(paths(&table.system)).collect(),
+            caches: all
+                .caches
+                .into_iter()
+                .filter(|cache| all.write.iter().any(|root| cache.starts_with(root)))
+                .collect(),
             write: all.write,
             devices: paths(&table.devices).into_iter().collect(),
             kept: BTreeMap::new(),
@@ -223,6 +230,7 @@ impl Profile {
 struct Workspace {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
+    caches: BTreeSet<PathBuf>,
     named_temp: BTreeSet<PathBuf>,
     hosts: BTreeSet<String>,
 }
@@ -234,13 +242,20 @@ impl Workspace {
         let mut write: BTreeSet<PathBuf> = ground.areas.iter().cloned().collect();
         write.extend([ground.folder.to_owned(), ground.temp.to_owned()]);
         let mut read: BTreeSet<PathBuf> = table.settings.iter().filter_map(expand).collect();
-        let (mut hosts, mut named_temp) = (BTreeSet::new(), BTreeSet::new());
+        let (mut caches, mut hosts, mut named_temp) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for tool in &table.tool {
-            read.extend(tool.read.iter().filter_map(expand));
-            write.extend(tool.write.iter().filter_map(expand));
-            if facts.acts.iter().any(|act| runs(act, &tool.programs)) {
+            let is_named = facts.acts.iter().any(|act| runs(act, &tool.programs));
+            if is_named {
                 hosts.extend(tool.hosts.iter().cloned());
             }
+            read.extend(tool.read.iter().filter_map(expand));
+            let own: Vec<PathBuf> = tool.write.iter().filter_map(expand).collect();
+            let missing: Vec<&PathBuf> = own.iter().filter(|cache| !cache.exists()).collect();
+            if !missing.is_empty() && (is_named || tool.is_installed()) {
+                caches.extend(missing.into_iter().cloned());
+            }
+            write.extend(own);
+            write.extend(tool.older.iter().filter_map(expand));
         }
         for operand in facts.acts.iter().flat_map(|act| &act.operands) {
             match operand.kind {
@@ -268,7 +283,7 @@ impl Workspace {
                 _ => {}
             }
         }
-        Self { read, write, named_temp, hosts }
+        Self { read, write, caches, named_temp, hosts }
     }
 
     /// Returns the paths and hosts that a term permits of the workspace, or instead of it.
@@ -302,6 +317,7 @@ impl Workspace {
         Self {
             read: common(&readable(&self), &readable(other)),
             write: common(&self.write, &other.write),
+            caches: self.caches,
             named_temp: self.named_temp,
             hosts,
         }
@@ -490,5 +506,30 @@ mod tests {
         std::fs::write(own.join("gitdir"), format!("{}\n", worktree.join(".git").display())).unwrap();
         assert_eq!(repository(&worktree), Some(common));
         assert_eq!(repository(folder.path()), None);
+    }
+
+    #[test]
+    fn missing_caches_are_made_for_tools_that_the_call_names() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".gradle/caches")).unwrap();
+        let mut act = rulekeep_types::facts::Act::default();
+        act.command = Some("./gradlew test".to_owned());
+        let mut facts = Facts::default();
+        facts.acts.push(act);
+        let folder = home.path().join("shop");
+        let ground =
+            Ground { folder: &folder, home: Some(home.path()), areas: &[], temp: Path::new("/tmp/own"), denied: &[] };
+        let made = |confine: Value| {
+            let mut constraints = Constraints::new();
+            constraints.insert("confine", confine);
+            Profile::of(&constraints, &facts, &ground).unwrap().unwrap().caches
+        };
+        let caches = made(json!("workspace"));
+        assert!(
+            caches.contains(&home.path().join(".gradle/daemon"))
+                && !caches.contains(&home.path().join(".gradle/caches"))
+        );
+        assert!(!caches.contains(&home.path().join(".ccache")), "{caches:?}");
+        assert_eq!(made(json!({ "write": ["build"] })), BTreeSet::new());
     }
 }

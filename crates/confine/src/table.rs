@@ -37,9 +37,20 @@ pub(crate) struct Tool {
     pub(crate) read: Vec<String>,
     #[serde(default)]
     pub(crate) write: Vec<String>,
+    /// Caches of earlier versions, writable where they exist.
+    #[serde(default)]
+    pub(crate) older: Vec<String>,
     /// The hosts of its registry.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
+}
+
+impl Tool {
+    /// Returns whether one of its programs is in `PATH`.
+    pub(crate) fn is_installed(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| self.programs.iter().any(|program| folder.join(program).is_file()))
+    }
 }
 
 /// The table; an error if it does not load, which a test rules out.
@@ -64,7 +75,7 @@ mod tests {
     #[test]
     fn every_entry_of_the_table_is_a_path_or_a_bare_host() {
         let table = table().unwrap();
-        let tools = table.tool.iter().flat_map(|tool| tool.read.iter().chain(&tool.write));
+        let tools = table.tool.iter().flat_map(|tool| tool.read.iter().chain(&tool.write).chain(&tool.older));
         for entry in tools.chain(&table.system).chain(&table.devices).chain(&table.hidden).chain(&table.settings) {
             let path = expand(entry, Some(Path::new("/home/u"))).unwrap();
             assert!(path.is_absolute() && path != Path::new("/home/u") && path.parent().is_some(), "{entry}");

@@ -239,6 +239,7 @@ fn no_escape_has_an_effect_outside() {
     udp.set_nonblocking(true).unwrap();
     unix.set_nonblocking(true).unwrap();
     hidden.set_nonblocking(true).unwrap();
+    place.run(&place.profile(&[]), "true"); // makes the caches of tools
     let before = place.outside();
     let ports = format!(
         "export TCP={} UDP={} ABSTRACT={abstract_name}; ",

@@ -143,7 +143,8 @@ impl Runs {
             texts(result, &mut said);
         }
         let path = refused_path(&prepared.profile, &said);
-        let sign = SIGNS.iter().find(|sign| said.contains(**sign));
+        let lower = said.to_lowercase();
+        let sign = SIGNS.iter().find(|sign| lower.contains(**sign));
         if prepared.refused.is_empty() && sign.is_none() && path.is_none() {
             state.refused.remove(&prepared.key);
             return Some(Ended { note: "confined".to_owned(), told: None });
@@ -264,8 +265,9 @@ fn texts(value: &Value, all: &mut String) {
 fn refused_path(profile: &Profile, said: &str) -> Option<String> {
     let mut found = None;
     for line in said.lines() {
-        let is_denied = SIGNS.iter().any(|sign| line.contains(sign));
-        if !is_denied && !MISSING.iter().any(|sign| line.contains(sign)) {
+        let lower = line.to_lowercase();
+        let is_denied = SIGNS.iter().any(|sign| lower.contains(sign));
+        if !is_denied && !MISSING.iter().any(|sign| lower.contains(sign)) {
             continue;
         }
         let is_between = |c: char| c.is_whitespace() || "'\"`‘’“”():,;=<>[]".contains(c);
@@ -330,20 +332,24 @@ const BACKGROUND: [&str; 3] = ["run_in_background", "isBackground", "is_backgrou
 const LONGEST_LINE: usize = 120_000;
 /// Largest number of runs and calls that are kept.
 const MOST_RUNS: usize = 10_000;
-/// Messages of the system for a file that does not exist.
-const MISSING: [&str; 3] = ["No such file or directory", "ENOENT", "FileNotFoundError"];
-/// Messages of the system when a confined run is refused a file or the network.
-const SIGNS: [&str; 10] = [
-    "Permission denied",
-    "Operation not permitted",
-    "Read-only file system",
-    "Network is unreachable",
-    "Could not resolve host",
-    "Temporary failure in name resolution",
-    "Connection refused",
-    "ECONNREFUSED",
-    "EACCES",
-    "ENETUNREACH",
+/// Messages for a file that does not exist, in lower case.
+const MISSING: [&str; 4] = ["no such file or directory", "enoent", "filenotfound", "nosuchfile"];
+/// Messages when a confined run is refused a file or the network, in lower case.
+const SIGNS: [&str; 14] = [
+    "permission denied",
+    "accessdenied",
+    "operation not permitted",
+    "read-only file system",
+    "network is unreachable",
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "no such host",
+    "unknownhost",
+    "connection refused",
+    "econnrefused",
+    "eacces",
+    "erofs",
+    "enetunreach",
 ];
 
 #[cfg(test)]
@@ -380,6 +386,8 @@ mod tests {
             ("PermissionError: [Errno 13] Permission denied: \"/etc/hosts\"", Some("write /etc/hosts")),
             ("cat: /proc/../root: No such file or directory", Some("read /root")),
             ("cat: /no/such/file: No such file or directory", None),
+            ("open /etc/hosts: permission denied", Some("write /etc/hosts")), // as Go writes it
+            ("java.nio.file.AccessDeniedException: /opt/x", Some("write /opt/x")),
             ("cat: src/lib.rs: Permission denied", None),
             ("done in /opt/x", None),
         ] {
