@@ -1,6 +1,6 @@
 //! The caller under which rejected keys are counted: an IPv4 address, or the IPv6 network of one customer.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName};
 
@@ -35,9 +35,10 @@ impl Caller {
         }
         let mut last = peer;
         let fields: Vec<&str> = headers.get_all(FORWARDED).iter().map(|field| field.to_str().unwrap_or("?")).collect();
-        for text in fields.iter().rev().flat_map(|field| field.rsplit(',')) {
+        let written = fields.iter().rev().flat_map(|field| field.rsplit(',')).map(str::trim);
+        for text in written.filter(|text| !text.is_empty()) {
             // A value that is not an address was written by the last known peer.
-            let Ok(address) = text.trim().parse::<IpAddr>() else { break };
+            let Some(address) = address(text) else { break };
             last = address.to_canonical();
             if !proxies.contains(&last) {
                 break;
@@ -45,6 +46,13 @@ impl Caller {
         }
         Self(last)
     }
+}
+
+/// An address as proxies write it: alone, in brackets, or with a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    let with_port = || text.parse::<SocketAddr>().ok().map(|socket| socket.ip());
+    text.parse().ok().or_else(with_port).or_else(bracketed)
 }
 
 #[cfg(test)]
@@ -78,6 +86,11 @@ mod tests {
             ("10.0.0.1", &["198.51.100.1, nonsense"], "10.0.0.1"),
             ("10.0.0.1", &["2001:db8::1"], "2001:db8::1"),
             ("10.0.0.1", &["ü"], "10.0.0.1"),
+            ("10.0.0.1", &["203.0.113.5, 198.51.100.1:4000"], "198.51.100.1"),
+            ("10.0.0.1", &["[2001:db8::1]:4000, 10.0.0.2:80"], "2001:db8::1"),
+            ("10.0.0.1", &["[2001:db8::1]"], "2001:db8::1"),
+            ("10.0.0.1", &["198.51.100.1, ,"], "198.51.100.1"),
+            ("10.0.0.1", &["198.51.100.1:http"], "10.0.0.1"),
         ] {
             let mut headers = HeaderMap::new();
             for field in fields {

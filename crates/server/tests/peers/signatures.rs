@@ -39,8 +39,7 @@ impl Cases {
         let afterwards = receiver.next();
         // A secret of the caller's own, not in base64, is returned in a form that every library reads alike.
         let own_receiver = Receiver::taking();
-        let draft =
-            EndpointDraft::to(&own_receiver.url).of_type(EventType::Decision).secret("çelui-ci, of 24 bytes and more");
+        let draft = EndpointDraft::to(&own_receiver.url).of_type(EventType::Decision).secret(OWN);
         let own = webhooks.add(&draft).unwrap().secret;
         decide(&governor, "a");
         let with_own = own_receiver.next();
@@ -79,9 +78,9 @@ impl Cases {
         cases
     }
 
-    /// Deliveries with correct signatures by secrets of 23 and of 24 bytes: the library accepts both, this server
-    /// only the second.
-    fn with_short_secrets(mut self) -> Self {
+    /// Deliveries with correct signatures by secrets of 23 and of 24 bytes, which the library accepts alike, and by
+    /// secrets of the caller's own, of which it knows none that is no base64.
+    fn with_secrets_of_all_forms(mut self) -> Self {
         let receiver = Receiver::taking();
         let settings = Settings { allow_private: true, ..Settings::default() };
         let governor = Served::with(&builder().open_in_memory().unwrap(), settings);
@@ -95,6 +94,13 @@ impl Cases {
         for (what, text, key, is_good) in [
             ("by a secret of 23 bytes", "whsec_a2tra2tra2tra2tra2tra2tra2tra2s=", padded, false),
             ("by a secret of 24 bytes", "whsec_a2tra2tra2tra2tra2tra2tra2tra2tr", vec![b'k'; 24], true),
+            ("by a text of one's own", OWN, OWN.as_bytes().to_vec(), true),
+            (
+                "by a text that is base64 too",
+                "a2tra2tra2tra2tra2tra2tra2tra2tr",
+                b"a2tra2tra2tra2tra2tra2tra2tra2tr".to_vec(),
+                true,
+            ),
         ] {
             let [id, at] = ["webhook-id", "webhook-timestamp"].map(|name| request.header(name).unwrap());
             let signed = sign_standard(&[&Secret::new(key).unwrap()], at.parse().unwrap(), id, &request.body);
@@ -145,6 +151,9 @@ fn of_page(language: &str) -> String {
     code.split("\n```").next().unwrap().to_owned()
 }
 
+/// A secret of the caller's own.
+const OWN: &str = "çelui-ci, of 24 bytes and more";
+
 const PYTHON_CASES: &str = r#"
 import json, sys
 real = time.time
@@ -167,7 +176,7 @@ fn the_page_verifies_in_python() {
     }
     // Its errors are ValueErrors, as documented.
     let program = of_page("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
-    Cases::new().with_short_secrets().check(Command::new("python3").args(["-c", &program]));
+    Cases::new().with_secrets_of_all_forms().check(Command::new("python3").args(["-c", &program]));
 }
 
 #[test]
@@ -190,7 +199,7 @@ console.log(cases.length, "as expected");
 "#;
     let file = folder.path().join("verify.mjs");
     fs::write(&file, program).unwrap();
-    Cases::new().with_short_secrets().check(Command::new("node").arg(&file));
+    Cases::new().with_secrets_of_all_forms().check(Command::new("node").arg(&file));
 }
 
 #[test]
