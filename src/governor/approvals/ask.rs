@@ -64,21 +64,16 @@ impl Approvals {
         }
     }
 
-    /// The policies' verdict, or a denial if the agent has too many pending escalations.
-    pub(crate) fn asked_within_bounds(
+    /// The denial of a request that a reviewer would be asked about, if too many escalations are pending.
+    pub(crate) fn beyond_bounds(
         &self,
         request: &PolicyRequest<'_>,
-        verdict: PolicyVerdict,
+        verdict: &PolicyVerdict,
         under: Under<'_>,
-    ) -> PolicyVerdict {
-        match self.queue.is_full_for(&request.intent.agent_id, !under.is_inside()) {
-            Some(why) => {
-                let reasoning =
-                    format!("Denied: {why} already; have these answered first. Otherwise: {}", verdict.reasoning);
-                PolicyVerdict::of_no_rule(&request.intent.required_capabilities, reasoning)
-            }
-            None => verdict,
-        }
+    ) -> Option<PolicyVerdict> {
+        let why = self.queue.is_full_for(&request.intent.agent_id, !under.is_inside())?;
+        let reasoning = format!("Denied: {why} already; have these answered first. Otherwise: {}", verdict.reasoning);
+        Some(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, reasoning))
     }
 }
 

@@ -180,6 +180,9 @@ impl Approvals {
             return Err(conflict(format!("{id} cannot be claimed now: {why}")));
         }
         let cell = self.roster.registered(&record.agent_id)?;
+        if self.is_denied_by_now(&record, intent, &cell.read(), now)? {
+            return Err(conflict(format!("{id} cannot be claimed now: the policies would deny it; ask again")));
+        }
         let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
         let sequence = loop {
             let agent = cell.read();

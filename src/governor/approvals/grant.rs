@@ -8,7 +8,8 @@ use super::resolve::EscalatedRequest;
 use crate::governor::{Approvals, conflict};
 use crate::model::parts::ApprovalOfferParts;
 use crate::model::{
-    AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, EscalationState, LimitCharge, Timestamp,
+    AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, EscalationState, Intent, LimitCharge,
+    Timestamp,
 };
 use crate::policy::{Charge, Meter, PolicyRequest};
 use crate::trust::AgentRecord;
@@ -82,6 +83,20 @@ impl Approvals {
         end.insert("expiresAt", record.expires_at.to_string().into());
         grant.offer.constraints.tighten(&end);
         Ok(grant)
+    }
+
+    /// Returns whether the policies deny an approved request by now, for example outside its hours. Its use of limits was
+    /// taken at the approval.
+    pub(super) fn is_denied_by_now(
+        &self,
+        record: &EscalationRecord,
+        intent: &Intent,
+        agent: &AgentRecord,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let trust = self.roster.trust_of(agent, now);
+        let request = PolicyRequest { intent, risk: record.risk, trust, traits: agent.traits(), now };
+        Ok(self.rules.policies.load().evaluate(&request)?.decision == Decision::Deny)
     }
 
     /// For an intent with redacted secrets, whose exact form is not stored, so it cannot be evaluated again: the other

@@ -216,7 +216,7 @@ impl Decider {
         let by_mandate = under.limit(&mut verdict, &agent, now);
         // Set only for denials. A kill switch causes nothing but denials.
         let denial = if verdict.decision == Decision::Deny { stops.denial(&agent) } else { None };
-        let class = (verdict.decision == Decision::Deny).then(|| match denial {
+        let mut class = (verdict.decision == Decision::Deny).then(|| match denial {
             _ if failure.is_some() => DenialClass::Error,
             Some(Denial::KillSwitch(_)) => DenialClass::KillSwitch,
             Some(Denial::Suspending) => DenialClass::Suspended,
@@ -233,8 +233,10 @@ impl Decider {
         if verdict.decision == Decision::Escalate && under.is_inside() {
             (verdict, grant) = self.approvals.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
         }
-        if verdict.decision == Decision::Escalate {
-            verdict = self.approvals.asked_within_bounds(&request, verdict, under);
+        if verdict.decision == Decision::Escalate
+            && let Some(refusal) = self.approvals.beyond_bounds(&request, &verdict, under)
+        {
+            (verdict, class) = (refusal, Some(DenialClass::Limit));
         }
         if let Some(uses) = taking.missing(&verdict.charges) {
             return Ok(Attempt::Missing(uses));

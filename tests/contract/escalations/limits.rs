@@ -4,7 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep::proof::ExportRange;
+use rulekeep::intent::DenialClass;
+use rulekeep::proof::{ExportRange, ProofQuery};
 use rulekeep::{Error, Outcome};
 use serde_json::Value;
 
@@ -201,4 +202,32 @@ fn nothing_is_approved_nor_taken_up_behind_a_suspension() {
     }
     assert_eq!(suspensions, 20);
     assert!(granted > 0 && taken_up > 0 && taken_up <= granted, "{granted} {taken_up}");
+}
+
+#[test]
+fn a_request_beyond_the_pending_ones_is_refused_for_a_limit() {
+    let (governor, _) = governor();
+    for amount in 0..100 {
+        ask(&governor, &payment(amount));
+    }
+    let refused = governor.enforce(&payment(100)).unwrap();
+    assert_eq!((refused.decision, refused.denial_class), (Decision::Deny, Some(DenialClass::Limit)));
+    assert_eq!(refused.retryable, Some(true), "{}", refused.reasoning);
+    let record = governor.query(&ProofQuery::entity("clerk")).unwrap().items.remove(0);
+    assert_eq!(record.id, refused.proof_id);
+}
+
+#[test]
+fn an_approval_is_not_claimed_outside_the_hours_of_its_rules() {
+    let (governor, hand) = governor();
+    let rule = "\n[[rule]]\nid = \"office-hours\"\neffect = \"deny\"\nmatch.capabilities = [\"payment:transfer\"]\n\
+                when = \"now.getMinutes() >= 30\"\n";
+    governor.policies().load(policies(&(POLICIES.to_owned() + rule))).unwrap();
+    let (id, _) = ask(&governor, &payment(40));
+    governor.escalations().approve(id, by("ann")).unwrap();
+    hand.set(NOON + 31 * 60_000);
+    let refused = error(governor.escalations().claim(id, &payment(40)));
+    assert!(refused.code() == "CONFLICT" && refused.message().contains("would deny"), "{refused}");
+    hand.set(NOON + 29 * 60_000);
+    assert_eq!(governor.escalations().claim(id, &payment(40)).unwrap().decision, Decision::Allow);
 }
