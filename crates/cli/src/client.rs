@@ -6,10 +6,12 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rulekeep::checkpoint::CheckpointKey;
+use rulekeep::proof::VerificationState;
 use rulekeep::{Governor, GovernorBuilder};
 use rulekeep_server::Access;
 use rulekeep_server::calls::Call;
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::output::clean;
 use crate::store::describe;
 
 /// A failed call.
@@ -80,7 +83,7 @@ impl Client {
 
     /// Creates a client for reading calls on the store in a folder.
     pub(crate) fn of_folder(store: &Path) -> Result<Self, String> {
-        let governor = Governor::open_read_only(store).map_err(describe)?;
+        let governor = opened(store)?;
         let gateway = Gateway::new(&governor).map_err(describe)?;
         Ok(Self::Store { gateway: Box::new(gateway), access: Access::Reading })
     }
@@ -282,6 +285,27 @@ impl Line {
 fn unreachable(message: String) -> Failure {
     Failure { code: "UNREACHABLE".to_owned(), message, details: Value::Null }
 }
+
+/// Opens a store for reading. Damage is told on standard error, and the command that reads on ends with
+/// [`has_read_damage`].
+pub(crate) fn opened(store: &Path) -> Result<Governor, String> {
+    let governor = Governor::open_read_only(store).map_err(describe)?;
+    let why = match governor.log().verification() {
+        VerificationState::Broken(broken) => broken.to_string(),
+        VerificationState::Failed(why) => why,
+        _ => return Ok(governor),
+    };
+    IS_DAMAGED.store(true, Ordering::Relaxed);
+    eprintln!("the log is damaged, and what follows may be incomplete: {}; see: rulekeep log verify", clean(&why));
+    Ok(governor)
+}
+
+/// Returns whether this process has read a damaged log, so that its answer is not to be taken for the whole.
+pub(crate) fn has_read_damage() -> bool {
+    IS_DAMAGED.load(Ordering::Relaxed)
+}
+
+static IS_DAMAGED: AtomicBool = AtomicBool::new(false);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@
 //! | `doctor` | proof that hosts run the hook |
 //! | `exec` | confined runs |
 //! | `fleet` | an organisation of governors: hub, witness, orders |
-//! | `operate` | commands that are one call each: `agents`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
+//! | `operate` | commands that are one call each: `agents`, `clock`, `escalations`, `keys`, `kill-switch`, `tasks`, `webhooks` |
 //! | `output` | printing answers for people and programs |
 //! | `manual` | completions and manual pages |
 //! | `mcp` | the gateway between MCP clients and servers |
@@ -87,6 +87,9 @@ enum Command {
     /// Denies everything to an agent, a group or all agents
     #[command(subcommand)]
     KillSwitch(operate::KillSwitch),
+    /// Confirms the time of a clock that was ahead
+    #[command(subcommand)]
+    Clock(operate::Clock),
     /// Lists, creates and revokes API keys
     #[command(subcommand)]
     Keys(operate::Keys),
@@ -154,6 +157,7 @@ pub fn main() -> ExitCode {
         Command::Agents(command) => return finish("agents", operate::agents(command)),
         Command::Escalations(command) => return finish("escalations", operate::escalations(command)),
         Command::KillSwitch(command) => return finish("kill-switch", operate::kill_switch(command)),
+        Command::Clock(command) => return finish("clock", operate::clock(command)),
         Command::Keys(command) => return finish("keys", operate::keys(command)),
         Command::Webhooks(command) => return finish("webhooks", operate::webhooks(command)),
         Command::Fleet(command) => return fleet::run(command),
@@ -191,14 +195,18 @@ fn alone<T: Args>(words: impl Iterator<Item = OsString>) -> Option<T> {
     T::from_arg_matches(&interface.try_get_matches_from(words).ok()?).ok()
 }
 
-/// Ends the process quietly when the reader of its output closes it, as `head` does.
+/// Ends the process when standard output cannot be written: quietly if its reader closed it, as `head` does.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let message = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
-        if message.starts_with("failed printing to stdout: Broken pipe") {
-            std::process::exit(0);
+        match message.strip_prefix("failed printing to stdout: ") {
+            Some(error) if error.starts_with("Broken pipe") => std::process::exit(0),
+            Some(error) => {
+                eprintln!("standard output: {error}");
+                std::process::exit(1);
+            }
+            None => usual(panic),
         }
-        usual(panic);
     }));
 }

@@ -4,6 +4,7 @@
 //! can look like a field of its own.
 
 use std::fmt::Write as _;
+use std::io::{BufWriter, ErrorKind, StdoutLock, Write};
 
 use console::{Style, Term, measure_text_width, pad_str, style, truncate_str};
 use serde::Serialize;
@@ -14,10 +15,51 @@ pub(crate) type Column<R> = (&'static str, fn(&R) -> String);
 
 /// Prints a line on standard output. Returns false if the reader has gone, which is not an error.
 pub(crate) fn print(text: &str) -> Result<bool, String> {
-    use std::io::Write as _;
     match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true).map_err(|error| format!("standard output: {error}")),
+    }
+}
+
+/// Standard output for a long text. A failed write is told apart from the other failures of what writes it.
+pub(crate) struct Standard {
+    out: BufWriter<StdoutLock<'static>>,
+    failure: Option<std::io::Error>,
+}
+
+impl Standard {
+    pub(crate) fn new() -> Self {
+        Self { out: BufWriter::new(std::io::stdout().lock()), failure: None }
+    }
+
+    /// The result of what was written; `None` if the reader has gone, which is not an error.
+    pub(crate) fn end<T, E: From<String>>(mut self, written: Result<T, E>) -> Result<Option<T>, E> {
+        let flushed = self.out.flush();
+        match self.failure.or(flushed.err()) {
+            Some(error) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
+            Some(error) => Err(format!("standard output: {error}").into()),
+            None => written.map(Some),
+        }
+    }
+
+    fn noted<T: Clone>(&mut self, written: std::io::Result<T>) -> std::io::Result<T> {
+        written.map_err(|error| {
+            let kind = error.kind();
+            self.failure.get_or_insert(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Standard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let flushed = self.out.flush();
+        self.noted(flushed)
     }
 }
 

@@ -13,7 +13,7 @@ use super::settings::{Entry, Settings, place};
 use super::{codex, gemini};
 use crate::hook::dialects::{Dialect, Probe};
 use crate::hook::event::Host;
-use crate::hook::install::{Scope, events, registered};
+use crate::hook::install::{Scope, events, moved, registered};
 
 /// Returns whether the host has been used here, or Rulekeep is registered with it.
 pub(super) fn is_here(host: Host, machine: &Machine) -> bool {
@@ -61,6 +61,14 @@ impl Examination<'_> {
     fn settings(&mut self) {
         for problem in std::mem::take(&mut self.settings.problems) {
             self.find(Fault::Edited, Verdict::Red, problem);
+        }
+        let variable = |name: &str| match &self.machine.environment {
+            Some(environment) => environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
+            None => std::env::var_os(name),
+        };
+        let moved = moved(self.host, &self.machine.home, variable);
+        if let Some(moved) = moved {
+            self.find(Fault::Edited, Verdict::Red, format!("{moved}; the hook is not read there"));
         }
         if self.settings.ours.is_empty() {
             let name = Dialect::of(self.host).host().name();

@@ -12,7 +12,9 @@ use rulekeep::{Error, Governor};
 
 use super::folder;
 use super::work::{Interrupt, Progress, open};
+use crate::client::opened;
 use crate::operate::{Failed, show};
+use crate::output::Standard;
 
 /// The part to export, and the destination.
 #[allow(clippy::struct_excessive_bools)] // flags of the command line
@@ -56,14 +58,14 @@ pub(crate) struct Import {
 
 /// Exports the log of a store.
 pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
-    let governor = Governor::open_read_only(folder(options.store.as_ref())?)?;
+    let governor = opened(&folder(options.store.as_ref())?)?;
     let progress = Progress::new("writing");
     let report = if let Some(file) = &options.to {
         to_file(&governor, file, options, &progress)?
     } else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let report = governor.log().export(&options.range(), &mut out, &mut |done, of| progress.set(done, of))?;
-        out.flush().map_err(|error| format!("standard output: {error}"))?;
+        let mut out = Standard::new();
+        let report = governor.log().export(&options.range(), &mut out, &mut |done, of| progress.set(done, of));
+        let Some(report) = out.end(report.map_err(Failed::from))? else { return Ok(ExitCode::SUCCESS) };
         report
     };
     progress.end();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::client::Failure;
+use crate::client::{Failure, has_read_damage};
 
 /// The command failed or found a problem.
 pub(crate) const FAILED: u8 = 1;
@@ -83,10 +83,15 @@ impl From<rulekeep::Error> for Failed {
     }
 }
 
-/// Ends a command: prints a failure on standard error, and returns the exit code.
+/// Ends a command: prints a failure on standard error, and returns the exit code. A command that answered from a damaged
+/// log has failed.
 pub(crate) fn finish(name: &str, done: Result<ExitCode, Failed>) -> ExitCode {
-    done.unwrap_or_else(|failed| {
-        eprintln!("{name}: {failed}");
-        ExitCode::from(failed.exit)
-    })
+    match done {
+        Ok(code) if code == ExitCode::SUCCESS && has_read_damage() => ExitCode::from(FAILED),
+        Ok(code) => code,
+        Err(failed) => {
+            eprintln!("{name}: {failed}");
+            ExitCode::from(failed.exit)
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! | file | commands |
 //! |---|---|
 //! | `agents.rs` | `agents` |
+//! | `clock.rs` | `clock` |
 //! | `escalations.rs` | `escalations` |
 //! | `failed.rs` | failures, with their exit codes |
 //! | `keys.rs` | `keys` and `kill-switch` |
@@ -10,6 +11,7 @@
 //! | `webhooks.rs` | `webhooks` |
 
 mod agents;
+mod clock;
 mod escalations;
 mod failed;
 mod keys;
@@ -26,6 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use agents::{Agents, agents};
+pub(crate) use clock::{Clock, clock};
 pub(crate) use escalations::{Escalations, StoredIntent, details, escalations};
 pub(crate) use failed::{Failed, finish};
 pub(crate) use keys::{Keys, KillSwitch, keys, kill_switch};

@@ -135,8 +135,11 @@ pub fn main(command: Command) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
-        Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
+            // Nothing else fails so: errors of files are texts that name the file.
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return unwritten(error);
+            }
             let (code, message) = match error.downcast_ref::<rulekeep::Error>() {
                 Some(error) => (error.code(), error.message()),
                 None => ("INVALID_USE", error.to_string()),
@@ -267,8 +270,13 @@ fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {
     print(format_args!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
-fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+/// The end of a command that could not write to standard output; that the reader has gone is not an error.
+fn unwritten(error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("standard output: {error}");
+    ExitCode::from(1)
 }
 
 const POLICY_SCHEMA: &str = include_str!("policy.schema.json");

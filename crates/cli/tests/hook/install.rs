@@ -186,7 +186,6 @@ fn settings_that_cannot_be_edited_safely_are_refused_and_stay() {
     for (host, text, expected) in [
         (Host::Claude, "{\n  \"model\": opus\n}", "settings.json:2:12"),
         (Host::Claude, "{\"model\": \"opus\"", "settings.json:1:1"),
-        (Host::Claude, "\u{FEFF}{}", "settings.json:1:1"),
         (Host::Claude, "[]", "not a JSON object"),
         (Host::Claude, "{\"hooks\": []}", "\"hooks\" is not a JSON object"),
         (Host::Claude, "{\"hooks\": {\"PreToolUse\": {}}}", "\"PreToolUse\" are not a list"),
@@ -286,6 +285,22 @@ fn permissions_and_links_stay_and_a_copy_is_as_private() {
     place.uninstall(Host::Claude);
     assert_eq!(fs::read_to_string(&real).unwrap(), "{ \"env\": {\"KEY\": \"secret\"} }");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && !copy.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_no_file_yet_stays_and_a_byte_order_mark_goes() {
+    let place = Place::new();
+    fs::create_dir(place.project().join(".claude")).unwrap();
+    let link = place.project().join(".claude/settings.json");
+    std::os::unix::fs::symlink("../dotfiles/claude.json", &link).unwrap();
+    place.install(Host::Claude, PROGRAM);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(place.read("dotfiles/claude.json").contains("PreToolUse"));
+    place.write(".codex/hooks.json", "\u{feff}{\"hooks\": {}}");
+    place.install(Host::Codex, PROGRAM);
+    let text = place.read(".codex/hooks.json");
+    assert!(text.starts_with('{') && text.contains("PreToolUse"), "{text}");
 }
 
 proptest! {

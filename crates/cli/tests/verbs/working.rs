@@ -42,6 +42,7 @@ fn what_operators_change_is_the_same_with_and_without_a_daemon() {
         assert_eq!(place.json(&["kill-switch", "list"])["stops"][1]["id"], id);
         place.ok(&["kill-switch", "lift", id]);
         assert_eq!(place.json(&["kill-switch", "list"])["stops"].as_array().unwrap().len(), 1);
+        assert!(place.json(&["clock", "accept", "--note", "it was ahead"])["to"].is_string());
         let task = place.json(&["tasks", "open", "billing-2", "Read the file notes.txt"]);
         let task = task["taskId"].as_str().unwrap();
         assert_eq!(place.json(&["tasks", "show", task])["state"], "open");

@@ -1,6 +1,6 @@
 //! The call on the clock.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::call::Call;
@@ -10,12 +10,14 @@ use rulekeep::Error;
 use rulekeep::system::ClockReport;
 
 /// The person who confirms the clock's time, and the reason.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Accept {
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct Accept {
+    /// The person.
     #[schema(schema_with = required_person)]
-    by: String,
+    pub by: String,
+    /// The reason.
     #[schema(max_length = 4096)]
-    note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl Call for Accept {

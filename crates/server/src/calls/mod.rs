@@ -26,7 +26,7 @@
 pub mod agents;
 mod call;
 pub mod checkpoints;
-mod clock;
+pub mod clock;
 mod commands;
 pub mod decisions;
 pub mod escalations;

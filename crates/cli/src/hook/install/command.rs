@@ -106,15 +106,21 @@ impl Place {
 
 /// Refuses to write settings that the host does not read because a variable names another folder.
 fn refuse_moved(host: Host, home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Result<(), String> {
-    let layout = Layout::of(host);
-    let Some(name) = layout.moved_by else { return Ok(()) };
-    match variable(name).filter(|folder| !folder.is_empty()).map(PathBuf::from) {
-        Some(folder) if !layout.file(Scope::User, home, home).starts_with(&folder) => Err(format!(
-            "{name} moves the settings of this host to {}, where this command does not write; unset it, or use --project",
-            folder.display()
-        )),
-        _ => Ok(()),
+    match moved(host, home, variable) {
+        Some(moved) => Err(format!("{moved}, where this command does not write; unset it, or use --project")),
+        None => Ok(()),
     }
+}
+
+/// Returns that a variable moves the user's settings of a host elsewhere, as a clause.
+pub(crate) fn moved(host: Host, home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+    let layout = Layout::of(host);
+    let usual = layout.file(Scope::User, home, home);
+    layout.moved_by.iter().find_map(|name| {
+        let folder = PathBuf::from(variable(name).filter(|folder| !folder.is_empty())?);
+        let is_elsewhere = !usual.starts_with(&folder);
+        is_elsewhere.then(|| format!("{name} moves the settings of this host to {}", folder.display()))
+    })
 }
 
 /// Shows the changes, and writes them if the user agrees.
@@ -179,6 +185,7 @@ mod tests {
         let error =
             refuse_moved(Host::Codex, home, |name| (name == "CODEX_HOME").then(|| "/srv/codex".into())).unwrap_err();
         assert!(error.contains("CODEX_HOME") && error.contains("/srv/codex"), "{error}");
+        assert!(refuse_moved(Host::Copilot, home, |name| (name == "COPILOT_HOME").then(|| "/srv".into())).is_err());
         assert_eq!(refuse_moved(Host::Codex, home, |_| None), Ok(()));
         assert_eq!(refuse_moved(Host::Opencode, home, |_| Some("/home/dev/.config".into())), Ok(()));
         assert_eq!(refuse_moved(Host::Cursor, home, |_| Some("/srv".into())), Ok(()));

@@ -26,7 +26,8 @@ pub(super) fn parse(text: &str) -> Result<CstRootNode, String> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    CstRootNode::parse(text, &options)
+    // Some editors begin a file with a byte order mark, which JSON does not have; it is not written again.
+    CstRootNode::parse(text.strip_prefix('\u{feff}').unwrap_or(text), &options)
         .map_err(|error| format!("{}:{}: {}", error.line_display(), error.column_display(), error.kind()))
 }
 

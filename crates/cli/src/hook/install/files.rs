@@ -65,9 +65,19 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
+/// The path that the links at a path lead to, where nothing may be yet.
+fn target(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(link);
+    }
+    path
+}
+
 fn write(change: &FileChange) -> Result<(), io::Error> {
     // A settings file is often a link into a folder of dotfiles. The target is written, and the link stays.
-    let path = fs::canonicalize(&change.path).unwrap_or_else(|_| change.path.clone());
+    let path = target(&change.path);
     if read(&path).map_err(io::Error::other)? != change.before {
         return Err(io::Error::other("the file has changed since the difference was shown; run the command again"));
     }
@@ -97,3 +107,5 @@ fn write(change: &FileChange) -> Result<(), io::Error> {
     file.persist(&path)?;
     Ok(())
 }
+
+const MOST_LINKS: usize = 40;

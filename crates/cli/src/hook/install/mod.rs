@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use crate::hook::event::Host;
 use layout::Layout;
 
+pub(crate) use command::moved;
 pub use command::{InstallArguments, UninstallArguments, install, uninstall};
 pub use files::{FileChange, apply};
 pub use plan::{plan_install, plan_uninstall};

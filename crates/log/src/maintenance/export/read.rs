@@ -164,7 +164,13 @@ impl<'a> Lines<'a> {
         if self.text.strip_suffix(b"\n") == Some(&expected) {
             return Ok(());
         }
-        Err(broken(self.number, Mismatch::new("the spelling that an export has", "the same in another")))
+        let has_carriage_return = self.text.ends_with(b"\r\n");
+        let mismatch = if has_carriage_return {
+            Mismatch::new("line ends of one byte (LF)", "CR LF, which an editor or a transfer makes; convert them back")
+        } else {
+            Mismatch::new("the spelling that an export has", "the same in another")
+        };
+        Err(broken(self.number, mismatch))
     }
 }
 
