@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `profile.rs`, `terms.rs` | from a decision to a profile |
 //! | `code.rs` | the code of a request that can be confined |
+//! | `links.rs` | where links lead |
 //! | `table.rs`, `tools.toml` | folders of systems and build tools, hosts of registries |
 //! | `enter.rs` | the steps in which a process gives up its rights |
 //! | `view.rs` | the file system that a run sees |
@@ -18,6 +19,7 @@
 //! A step that fails is an error: nothing runs unconfined. Systems other than Linux support no confined runs.
 
 mod code;
+mod links;
 mod profile;
 mod table;
 mod terms;
@@ -34,6 +36,8 @@ mod proxy;
 mod view;
 
 pub use code::Code;
+#[doc(hidden)]
+pub use links::{links_of, real};
 #[cfg(all(target_os = "linux", feature = "run"))]
 pub use enter::attempt;
 #[cfg(all(target_os = "linux", feature = "run"))]

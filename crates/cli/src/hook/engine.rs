@@ -28,7 +28,6 @@ use super::calls::{Calls, Key, Made};
 use super::confined::{Claim, Refused, Runs};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
-use super::links;
 use super::own::Own;
 use super::written::Written;
 
@@ -362,7 +361,7 @@ impl Hearing<'_> {
             .chain(std::env::home_dir())
             .filter(|path| path.is_absolute())
             .collect();
-        let links = links::of(facts, &folders);
+        let links = rulekeep_confine::links_of(facts, &folders);
         let unread = self.engine.calls().unread(&self.conversation());
         let context = asked.context.get_or_insert_default();
         if !links.is_empty() {

@@ -10,7 +10,6 @@
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
 //! | `written.rs` | the prompts that agents wrote, which are not the user's words |
-//! | `links.rs` | where the links in the paths of a call lead |
 //! | `own.rs` | calls that access what governs the agent |
 //! | `install/` | the entries in a host's settings |
 
@@ -22,7 +21,6 @@ pub mod dialects;
 pub mod engine;
 pub mod event;
 pub mod install;
-mod links;
 mod own;
 mod written;
 

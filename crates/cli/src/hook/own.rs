@@ -4,9 +4,10 @@
 //! The parser knows these by their usual names. The daemon also knows their locations on this machine and the folder
 //! in which the host works, and follows links.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rulekeep::intent::{Facts, Kind, Operand, Role};
+use rulekeep_confine::real;
 use serde_json::Value;
 
 use super::event::{HookEvent, Host, HostCall};
@@ -116,32 +117,6 @@ impl Own {
     }
 }
 
-/// Resolves links and dots in a path, as far as it exists.
-pub(super) fn real(path: &Path) -> PathBuf {
-    real_within(path, MOST_LINKS)
-}
-
-fn real_within(path: &Path, links: usize) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => {
-                plain.push(part);
-                if let Ok(found) = plain.canonicalize() {
-                    plain = found;
-                } else if let (Ok(next), Some(links)) = (plain.read_link(), links.checked_sub(1)) {
-                    // What it leads to does not exist yet.
-                    plain =
-                        real_within(&plain.parent().map_or_else(|| next.clone(), |folder| folder.join(&next)), links);
-                }
-            }
-        }
-    }
-    plain
-}
-
 /// Returns the word, or for an option each part of it that may be a joined path: `-C/x`, `-xfC~/x`, `-tx`.
 fn joined(word: &str) -> impl Iterator<Item = &str> {
     let option = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -186,8 +161,6 @@ const EDITED: &[&str] = &["code", "newcode", "codeedit", "text", "before", "afte
 const HEADERS: &[&str] = &["*** ", "+++ ", "--- "];
 /// Largest number of folders to which a command line may change.
 const MOST_FOLDERS: usize = 16;
-/// Largest number of links that lead to one another without leading to a file.
-const MOST_LINKS: usize = 8;
 
 #[cfg(test)]
 mod tests {
