@@ -118,8 +118,7 @@ export class Governor {
   async guardCommand({ agentId, command, folder, context, wait, ...rest }, work) {
     const asked = await this.call("command/request", { agentId, command, folder, context });
     return this.#run({ agentId, ...asked, ...rest }, wait, async (verdict) => {
-      const { intent, constraints } = verdict;
-      const start = await this.call("command/start", { intent, constraints, command, folder });
+      const start = await this.call("command/start", { proofId: verdict.proofId, command, folder });
       return work(start.command, verdict);
     });
   }

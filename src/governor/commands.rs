@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-use rulekeep_confine::{Code, DeniedPath, Ground, Profile, temp_of};
+use rulekeep_confine::{Code, DeniedPath, Ground, Profile, links_of, temp_of};
 use serde_json::{Map, Value, json};
 
 use crate::governor::{Governor, GuardError, Guarded};
-use crate::model::{AgentId, Constraints, Error, Input, Intent, TaskId};
+use crate::model::{AgentId, Capability, Constraints, Decision, Digest, Error, Input, Intent, ProofId, TaskId};
+use crate::proof::Evidence;
 
 /// A program that an agent asks to start, with its arguments and the folder in which it starts.
 #[derive(Debug, Clone)]
@@ -63,9 +64,9 @@ impl AgentCommand {
         json!({ "command": self.words })
     }
 
-    /// The call that the command is decided on as, in JSON.
+    /// The call that the command is decided on as: the JSON of a tool call over the wire, because its text is compared.
     fn call(&self) -> String {
-        json!({ "tool": TOOL, "arguments": self.arguments() }).to_string()
+        format!("{{\"tool\":\"{TOOL}\",\"arguments\":{}}}", self.arguments())
     }
 }
 
@@ -166,9 +167,18 @@ impl Governor {
         if let Some(home) = env::home_dir().filter(|home| home.to_str().is_some()) {
             context.insert("home".to_owned(), json!(home));
         }
+        // Only what is seen here counts.
+        for key in ["links", "confinable", "servable", "unconfined"] {
+            context.remove(key);
+        }
+        let facts = self.parse(agent_id, Input::new(&command.call()).context(&context))?.intent.facts();
+        let folders: Vec<PathBuf> = env::home_dir().into_iter().chain([command.folder.clone()]).collect();
+        let links = links_of(&facts, &folders);
+        if !links.is_empty() {
+            context.insert("links".to_owned(), links.into());
+        }
         if self.inner.confiner.is_some() {
-            let parsed = self.parse(agent_id, Input::new(&command.call()).context(&context))?;
-            match Code::of(&parsed.intent.facts()).map_err(unfit)? {
+            match Code::of(&facts).map_err(unfit)? {
                 Some(Code::Alone) => drop(context.insert("confinable".to_owned(), true.into())),
                 Some(Code::Serving) => drop(context.insert("servable".to_owned(), true.into())),
                 None => {}
@@ -188,9 +198,39 @@ impl Governor {
         let needed = "the decision permits this command only as a confined run, and the governor confines none";
         let confiner = self.inner.confiner.as_ref().ok_or_else(|| Error::Conflict { message: needed.to_owned() })?;
         let program = confiner.program.to_str().ok_or_else(|| Error::input("program", "its path is not UTF-8"))?;
-        let mut line = [program, "exec", "--profile", &json!(profile).to_string(), "--"].map(str::to_owned).to_vec();
+        let given = serde_json::to_string(&profile)
+            .map_err(|error| unfit(rulekeep_confine::Error::Profile(error.to_string())))?;
+        if given.len() > LONGEST_PROFILE {
+            let message = "the command cannot be confined: too many files match what rules deny".to_owned();
+            return Err(Error::Conflict { message });
+        }
+        let mut line = [program, "exec", "--profile", &given, "--"].map(str::to_owned).to_vec();
         line.extend(command.words.iter().cloned());
         Ok(line)
+    }
+
+    /// The words with which a command starts that was decided on under this record.
+    pub(crate) fn command_of(&self, proof_id: &ProofId, command: &AgentCommand) -> Result<Vec<String>, Error> {
+        let unlike = |message: &str| Error::Conflict { message: format!("{proof_id}: {message}") };
+        let record = self.log().record(proof_id)?;
+        let text = self.inner.intake.inputs.digest_of_id(record.intent_id);
+        if text.is_none_or(|text| text != Digest::of(command.call().as_bytes())) {
+            return Err(unlike("another command was decided under this record, or too long ago"));
+        }
+        let Evidence { intent, detail, .. } = self.log().evidence(proof_id)?;
+        let intent = Intent::from_json(&intent)?;
+        if intent.context.get("cwd").and_then(Value::as_str).map(Path::new) != Some(&command.folder) {
+            return Err(unlike("the command was decided on in another folder"));
+        }
+        let part = |name: &str| detail.get(name).cloned().unwrap_or_default();
+        let granted: Vec<Capability> = serde_json::from_value(part("grantedCapabilities")).unwrap_or_default();
+        let is_whole = intent.required_capabilities.iter().all(|needed| granted.contains(needed));
+        if !matches!(record.decision, Decision::Allow | Decision::Degrade) || !is_whole {
+            return Err(unlike("the decision does not grant the whole command"));
+        }
+        let constraints: Constraints =
+            serde_json::from_value(part("constraints")).map_err(|_| unlike("its constraints cannot be read"))?;
+        self.command_line(command, &intent, &constraints)
     }
 
     /// The profile of a granted command; `None` if its constraints do not confine it.
@@ -216,5 +256,7 @@ fn unfit(error: rulekeep_confine::Error) -> Error {
     Error::Conflict { message: error.to_string() }
 }
 
+/// Largest size of a profile, in bytes: a system takes no longer argument than 128 KiB.
+const LONGEST_PROFILE: usize = 120_000;
 /// The tool that a command is a call of.
 pub(crate) const TOOL: &str = "exec";

@@ -26,8 +26,7 @@ pub use crate::governor::state_kinds::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{
-    AgentId, Constraints, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId,
-    Sequence, TaskId,
+    AgentId, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId, Sequence, TaskId,
 };
 pub use crate::model::{RESERVED, Share, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
@@ -280,18 +279,15 @@ impl<'a> Extension<'a> {
         Ok((TOOL.to_owned(), command.arguments(), context))
     }
 
-    /// Returns the words with which a granted command starts, so that it does no more than was decided.
+    /// Returns the words with which a command starts that was decided on, so that it does no more than that.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] for a decision that confines, if the governor has no confiner or the profile cannot be kept.
-    pub fn command_line(
-        self,
-        command: &AgentCommand,
-        intent: &Intent,
-        constraints: &Constraints,
-    ) -> Result<Vec<String>, Error> {
-        self.governor.command_line(command, intent, constraints)
+    /// [`Error::Conflict`] for a record of another command or folder, one that does not grant the whole command, and one
+    /// that confines it if the governor has no confiner or the profile cannot be kept; the errors of
+    /// [`Log::evidence`](crate::handle::Log::evidence).
+    pub fn command_start(self, proof_id: &ProofId, command: &AgentCommand) -> Result<Vec<String>, Error> {
+        self.governor.command_of(proof_id, command)
     }
 
     /// Returns the conditions that a decision made from now on rests on.

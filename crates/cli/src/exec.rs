@@ -183,7 +183,10 @@ fn profile(options: &Options) -> Result<rulekeep_confine::Profile, String> {
     let temp = rulekeep_confine::temp_of(&folder.to_string_lossy());
     let ground = Ground { folder: &folder, home: home.as_deref(), areas: &[], temp: &temp, denied: &denied };
     let profile = Profile::of(&constraints, &rulekeep::intent::Facts::default(), &ground);
-    profile.map_err(|error| error.to_string())?.ok_or_else(|| "there is no profile".to_owned())
+    let mut profile = profile.map_err(|error| error.to_string())?.ok_or("there is no profile")?;
+    // Nothing outside is made for a run that nobody decided on.
+    profile.caches.clear();
+    Ok(profile)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -15,13 +15,14 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 use nix::sched::{CloneFlags, unshare};
+use rulekeep_types::without_dots;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
 use crate::helper::Helper;
-use crate::{Error, Network, Profile, calls, temp_of, view};
+use crate::{Error, Network, Profile, calls, links, temp_of, view};
 
 impl Profile {
     /// Restricts this process to the profile and executes `command`. Returns only if that fails.
@@ -70,12 +71,14 @@ impl Profile {
         if real != self.folder {
             return Err(Error::Profile(format!("{} is a link by now", self.folder.display())));
         }
-        for cache in &self.caches {
+        self.check()?;
+        self.make_temp()?;
+        let mut helper = Helper::start(self, this)?;
+        let is_same = |cache: &&PathBuf| links::real(cache) == **self.links.get(*cache).unwrap_or(cache);
+        for cache in self.caches.iter().filter(is_same) {
             // Without it, its tool complains.
             let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(cache);
         }
-        self.make_temp()?;
-        let mut helper = Helper::start(self, this)?;
         namespaces(self.network != Network::Any)?;
         if self.network != Network::Any {
             raise_loopback().map_err(Error::of("a loopback of its own"))?;
@@ -94,7 +97,7 @@ impl Profile {
 
     /// Restricts this process, which is in namespaces of its own.
     fn restrict(&self) -> Result<(), Error> {
-        let found = self.existing();
+        let found = self.existing()?;
         view::make(&found)?;
         set_no_new_privs(true).map_err(|error| Error::of("no new privileges")(error.into()))?;
         found.landlock()?;
@@ -107,14 +110,31 @@ impl Profile {
         Ok(())
     }
 
-    /// The profile without paths that do not exist.
-    fn existing(&self) -> Self {
+    /// Refuses paths that are not absolute, or that lead out of others by `..`.
+    fn check(&self) -> Result<(), Error> {
+        let all = self.read.iter().chain(&self.write).chain(&self.devices).chain(&self.caches).chain(&self.named_temp);
+        let odd = all.chain([&self.temp]).find(|path| without_dots(path) != **path || !path.is_absolute());
+        let stray = || self.caches.iter().find(|cache| !self.write.iter().any(|root| cache.starts_with(root)));
+        match odd.or_else(stray) {
+            Some(path) => Err(Error::Profile(format!("{} is no path of a profile", path.display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// The profile without paths that do not exist. A link that leads elsewhere than it did is an error.
+    fn existing(&self) -> Result<Self, Error> {
         let mut found = self.clone();
         for paths in [&mut found.read, &mut found.write, &mut found.devices] {
             paths.retain(|path| fs::symlink_metadata(path).is_ok());
         }
+        for path in found.read.iter().chain(&found.write) {
+            let known = self.links.get(path).unwrap_or(path);
+            if fs::canonicalize(path).ok().as_ref() != Some(known) {
+                return Err(Error::Profile(format!("{} leads elsewhere by now", path.display())));
+            }
+        }
         found.kept.retain(|path, _| fs::symlink_metadata(path).is_ok());
-        found
+        Ok(found)
     }
 
     /// Makes the folder for temporary files, and links to it for the paths that the request names.
@@ -184,6 +204,7 @@ pub fn attempt() -> Result<(), Error> {
         folder,
         write: BTreeSet::new(),
         caches: BTreeSet::new(),
+        links: BTreeMap::new(),
         devices: BTreeSet::new(),
         kept: BTreeMap::new(),
         temp: temp_of("an attempt"),

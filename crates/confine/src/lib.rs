@@ -36,12 +36,12 @@ mod proxy;
 mod view;
 
 pub use code::Code;
-#[doc(hidden)]
-pub use links::{links_of, real};
 #[cfg(all(target_os = "linux", feature = "run"))]
 pub use enter::attempt;
 #[cfg(all(target_os = "linux", feature = "run"))]
 pub use helper::help;
+#[doc(hidden)]
+pub use links::{links_of, real};
 pub use profile::{Ground, Keep, Network, Profile, Reach, temp_of};
 pub use rulekeep_types::DeniedPath;
 #[doc(hidden)]

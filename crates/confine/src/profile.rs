@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::code::runs;
+use crate::links::real;
 use crate::table::{Table, expand, table};
 use crate::terms::Term;
 
@@ -28,6 +29,8 @@ pub struct Profile {
     pub write: BTreeSet<PathBuf>,
     /// Caches among them that are made before the run where they are missing.
     pub caches: BTreeSet<PathBuf>,
+    /// Where a link on the way to one of these paths leads. One that leads elsewhere at the start stops the run.
+    pub links: BTreeMap<PathBuf, PathBuf>,
     /// Devices that may be read and written.
     pub devices: BTreeSet<PathBuf>,
     /// Paths that are kept from the run, whatever contains them.
@@ -111,6 +114,8 @@ impl Profile {
         }
         let ground = &Ground { folder: &folder, ..*ground };
         let workspace = Workspace::of(table, facts, ground);
+        let listed = |term: &Term| term.read.iter().chain(&term.write).flatten().cloned().collect::<Vec<_>>();
+        let ruled: BTreeSet<PathBuf> = ground.paths(&terms.iter().flat_map(listed).collect::<Vec<_>>()).collect();
         let mut terms = terms.iter().map(|term| workspace.within(term, ground));
         let first = terms.next().unwrap_or_else(|| workspace.within(&Term::default(), ground));
         let all = terms.fold(first, |all, term| all.and(&term));
@@ -126,6 +131,7 @@ impl Profile {
                 .filter(|cache| all.write.iter().any(|root| cache.starts_with(root)))
                 .collect(),
             write: all.write,
+            links: BTreeMap::new(),
             devices: paths(&table.devices).into_iter().collect(),
             kept: BTreeMap::new(),
             temp: ground.temp.to_owned(),
@@ -142,47 +148,95 @@ impl Profile {
         let by_table = |is_readable| Keep { is_readable, is_ruled: false, is_folder: false };
         profile.kept.extend(unasked.map(|path| (path, by_table(true))));
         profile.kept.extend(paths(&table.hidden).into_iter().map(|path| (path, by_table(false))));
+        profile.follow(&ruled, &areas)?;
         for denied in ground.denied {
-            profile.subtract(denied, ground.home, &areas)?;
+            profile.subtract(denied, ground.home, &areas, &all.named)?;
         }
+        let caches = std::mem::take(&mut profile.caches);
+        profile.caches = caches.into_iter().filter(|cache| profile.reach(cache) == Reach::Write).collect();
         Ok(Some(profile))
     }
 
-    /// Keeps denied paths from the run: those that exist now, and the one that a pattern without wildcards, or with
-    /// one only at its end, names.
-    fn subtract(&mut self, denied: &DeniedPath, home: Option<&Path>, areas: &[PathBuf]) -> Result<(), Error> {
+    /// Notes where links lead. A link that an agent can have made opens nothing: in a place where it works, or where the
+    /// run writes.
+    fn follow(&mut self, ruled: &BTreeSet<PathBuf>, areas: &[PathBuf]) -> Result<(), Error> {
+        let places: BTreeSet<&PathBuf> = self.write.iter().chain(areas).collect();
+        let is_made = |path: &Path| {
+            let is_in = |folder: &Path| {
+                let tmp = ["/tmp", "/var/tmp"].map(PathBuf::from);
+                places.iter().copied().chain(&tmp).any(|place| folder.starts_with(place))
+            };
+            let links = path.ancestors().filter(|part| std::fs::symlink_metadata(part).is_ok_and(|it| it.is_symlink()));
+            links.filter_map(Path::parent).any(is_in)
+        };
+        let mut dropped = BTreeSet::new();
+        for path in self.read.iter().chain(&self.write) {
+            let found = std::fs::canonicalize(path).unwrap_or_else(|_| real(path));
+            if found == *path {
+                continue;
+            }
+            if !is_made(path) || found.starts_with(&self.temp) {
+                self.links.insert(path.clone(), found);
+            } else if ruled.contains(path) {
+                return Err(Error::Profile(format!(
+                    "a rule permits {}, which is reached through a link",
+                    path.display()
+                )));
+            } else {
+                dropped.insert(path.clone());
+            }
+        }
+        self.read.retain(|path| !dropped.contains(path));
+        self.write.retain(|path| !dropped.contains(path));
+        Ok(())
+    }
+
+    /// Keeps denied paths from the run: those that exist now, in any case, and the one that a pattern without wildcards,
+    /// or with one only at its end, names. `named` are further places in which a pattern is searched.
+    fn subtract(
+        &mut self,
+        denied: &DeniedPath,
+        home: Option<&Path>,
+        areas: &[PathBuf],
+        named: &BTreeSet<PathBuf>,
+    ) -> Result<(), Error> {
         let pattern = match denied.pattern.strip_prefix('~') {
             Some(rest) => home.map_or(format!("*{rest}"), |home| format!("{}{rest}", home.display())),
             None => denied.pattern.clone(),
         };
         let literal = pattern.strip_suffix("/*").unwrap_or(&pattern);
         let keep = Keep { is_readable: denied.is_readable, is_ruled: true, is_folder: literal != pattern };
-        let is_floating = pattern.starts_with(['/', '*']);
+        let is_absolute = pattern.starts_with('/');
+        let is_floating = is_absolute || pattern.starts_with('*');
+        let root = [PathBuf::from("/")];
         if !Glob::is_glob(literal) && !literal.is_empty() {
-            if is_floating {
-                self.keep(without_dots(Path::new(literal)), keep);
-            } else {
-                for root in areas {
-                    self.keep(without_dots(&root.join(literal)), keep);
+            for root in if is_floating { &root } else { areas } {
+                let path = without_dots(&root.join(literal));
+                for spelling in spellings(&path, if is_floating { Path::new("/") } else { root }) {
+                    self.keep(spelling, Keep { is_ruled: false, ..keep })?;
                 }
+                self.keep(path, keep)?;
             }
             return Ok(());
         }
-        // A rule that restricts compares without case.
-        let glob = Glob::new(&pattern.strip_prefix("./").unwrap_or(&pattern).to_lowercase());
-        let below = |path: &Path, root: &PathBuf| {
-            path.strip_prefix(root).is_ok_and(|rest| glob.matches(&rest.to_string_lossy().to_lowercase()))
-        };
+        // A rule that restricts compares without case. What is in a folder that fits is denied with it.
+        let lower = pattern.strip_prefix("./").unwrap_or(&pattern).to_lowercase();
+        let globs = [Glob::new(&lower), Glob::new(lower.strip_suffix("/*").unwrap_or(&lower))];
         let fits = |path: &Path| {
-            if is_floating {
-                glob.matches(&path.to_string_lossy().to_lowercase())
-            } else {
-                areas.iter().any(|root| below(path, root))
-            }
+            let of = |path: &Path| {
+                let text = path.to_string_lossy().to_lowercase();
+                globs.iter().any(|glob| glob.matches(&text))
+            };
+            if is_floating { of(path) } else { areas.iter().any(|root| path.strip_prefix(root).is_ok_and(of)) }
         };
-        let roots: Vec<PathBuf> = if is_floating { self.write.iter().cloned().collect() } else { areas.to_vec() };
+        let known =
+            Path::new(literal).components().take_while(|part| !Glob::is_glob(&part.as_os_str().to_string_lossy()));
+        let mut left: Vec<PathBuf> = match is_floating {
+            true if is_absolute => spellings(&known.collect::<PathBuf>(), Path::new("/")),
+            true => self.write.iter().chain(named).cloned().collect(),
+            false => areas.to_vec(),
+        };
         let mut seen = 0;
-        let mut left = roots;
         while let Some(path) = left.pop() {
             seen += 1;
             if seen > MOST_ENTRIES {
@@ -190,7 +244,7 @@ impl Profile {
                 return Err(Error::Profile(format!("a rule denies {found:?}, which more than {most} files may match")));
             }
             if fits(&path) {
-                self.keep(path, Keep { is_ruled: false, ..keep });
+                self.keep(path, Keep { is_ruled: false, ..keep })?;
             } else if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
                 let entries = std::fs::read_dir(&path).into_iter().flatten();
                 left.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
@@ -217,12 +271,38 @@ impl Profile {
     }
 
     /// Keeps a path from the run, at least as strictly as before.
-    fn keep(&mut self, path: PathBuf, keep: Keep) {
+    fn keep(&mut self, path: PathBuf, keep: Keep) -> Result<(), Error> {
+        if path.to_str().is_none() {
+            return Err(Error::Profile(format!("a rule denies {}, whose name is not UTF-8", path.display())));
+        }
         let known = self.kept.entry(path).or_insert(keep);
         known.is_readable &= keep.is_readable;
         known.is_ruled |= keep.is_ruled;
         known.is_folder |= keep.is_folder;
+        Ok(())
     }
+}
+
+impl Ground<'_> {
+    /// The paths of a list in a term.
+    fn paths(&self, entries: &[String]) -> impl Iterator<Item = PathBuf> {
+        let own = entries.iter().filter_map(|entry| expand(entry, self.home));
+        own.map(|path| without_dots(&self.folder.join(path)))
+    }
+}
+
+/// The existing paths below a folder that are a path but for case.
+fn spellings(path: &Path, root: &Path) -> Vec<PathBuf> {
+    let Ok(rest) = path.strip_prefix(root) else { return Vec::new() };
+    let mut found = vec![root.to_owned()];
+    for part in rest.components() {
+        let wanted = part.as_os_str().to_string_lossy().to_lowercase();
+        let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_it = |name: &std::ffi::OsStr| name.to_string_lossy().to_lowercase() == wanted;
+        let named = found.into_iter().flat_map(entries).filter(|entry| is_it(&entry.file_name()));
+        found = named.map(|entry| entry.path()).collect();
+    }
+    found
 }
 
 /// The paths and hosts that a term permits.
@@ -231,6 +311,8 @@ struct Workspace {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
     caches: BTreeSet<PathBuf>,
+    /// What the acts of the request name for reading.
+    named: BTreeSet<PathBuf>,
     named_temp: BTreeSet<PathBuf>,
     hosts: BTreeSet<String>,
 }
@@ -257,6 +339,11 @@ impl Workspace {
             write.extend(own);
             write.extend(tool.older.iter().filter_map(expand));
         }
+        // An agent that writes beside a tool's places could make links there.
+        let places = table.tool.iter().flat_map(|tool| tool.write.iter().chain(&tool.older)).filter_map(expand);
+        let tools: Vec<PathBuf> = read.iter().cloned().chain(places).collect();
+        let holds_tools = |folder: &Path| tools.iter().any(|place| place != folder && place.starts_with(folder));
+        let mut named = BTreeSet::new();
         for operand in facts.acts.iter().flat_map(|act| &act.operands) {
             match operand.kind {
                 Kind::Path => {
@@ -271,10 +358,11 @@ impl Workspace {
                         // What is only listed opens nothing, and no call opens the home.
                     } else if matches!(operand.role, Role::Write | Role::Remove) {
                         // A new file needs its folder.
-                        let folder = path.parent().filter(|folder| !path.exists() && !holds_home(folder, ground.home));
+                        let is_fit = |folder: &&Path| !holds_home(folder, ground.home) && !holds_tools(folder);
+                        let folder = path.parent().filter(|folder| !path.exists() && is_fit(folder));
                         write.insert(folder.map(Path::to_owned).unwrap_or(path));
                     } else {
-                        read.insert(path);
+                        named.insert(path);
                     }
                 }
                 Kind::Host if operand.role != Role::Named && !operand.pattern && !is_local(&operand.value) => {
@@ -283,14 +371,14 @@ impl Workspace {
                 _ => {}
             }
         }
-        Self { read, write, caches, named_temp, hosts }
+        read.extend(named.iter().cloned());
+        Self { read, write, caches, named, named_temp, hosts }
     }
 
     /// Returns the paths and hosts that a term permits of the workspace, or instead of it.
     fn within(&self, term: &Term, ground: &Ground<'_>) -> Self {
         let paths = |entries: &[String]| -> BTreeSet<PathBuf> {
-            let own = entries.iter().filter_map(|entry| expand(entry, ground.home));
-            own.map(|path| without_dots(&ground.folder.join(path))).chain([ground.temp.to_owned()]).collect()
+            ground.paths(entries).chain([ground.temp.to_owned()]).collect()
         };
         let mut all = self.clone();
         if let Some(write) = &term.write {
@@ -318,6 +406,7 @@ impl Workspace {
             read: common(&readable(&self), &readable(other)),
             write: common(&self.write, &other.write),
             caches: self.caches,
+            named: self.named,
             named_temp: self.named_temp,
             hosts,
         }
@@ -372,11 +461,6 @@ fn literal(operand: &Operand) -> Option<PathBuf> {
 /// Whether a path is the root, the home or around it.
 fn holds_home(path: &Path, home: Option<&Path>) -> bool {
     path.parent().is_none() || home.is_some_and(|home| home.starts_with(path) || real(home).starts_with(path))
-}
-
-/// The path to which the links of a path lead; the path itself if it does not exist.
-fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether a host is this machine.
@@ -531,5 +615,74 @@ mod tests {
         );
         assert!(!caches.contains(&home.path().join(".ccache")), "{caches:?}");
         assert_eq!(made(json!({ "write": ["build"] })), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_link_where_an_agent_works_opens_nothing() {
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let home = place.path().canonicalize().unwrap();
+        let folder = home.join("shop");
+        std::fs::create_dir_all(home.join(".cargo/bin")).unwrap();
+        std::fs::create_dir_all(home.join("disk/pip")).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        for (link, to) in [("shop/out", ".cargo"), ("shop/build", "."), (".cache", "disk")] {
+            std::os::unix::fs::symlink(home.join(to), home.join(link)).unwrap();
+        }
+        let operand = |path: PathBuf| json!({ "kind": "path", "role": "write", "value": path });
+        let profile = |confine: Value, path: PathBuf| {
+            let facts = json!({ "form": 2, "acts": [{ "operands": [operand(path)] }] });
+            let facts: Facts = serde_json::from_value(facts).unwrap();
+            let mut constraints = Constraints::new();
+            constraints.insert("confine", confine);
+            let temp = home.join("own");
+            let ground = Ground { folder: &folder, home: Some(&home), areas: &[], temp: &temp, denied: &[] };
+            Profile::of(&constraints, &facts, &ground).map(Option::unwrap)
+        };
+        let made = profile(json!("workspace"), folder.join("out")).unwrap();
+        assert!(!made.write.contains(&folder.join("out")), "{:?}", made.write);
+        assert_eq!(made.reach(&home.join(".cargo/bin/cargo")), Reach::Read);
+        // A link of the user's own, in the home, stays.
+        assert_eq!(made.links[&home.join(".cache/pip")], home.join("disk/pip"));
+        let refused = profile(json!({ "write": ["./build"] }), folder.join("a")).unwrap_err();
+        assert!(refused.to_string().contains("through a link"), "{refused}");
+        // Beside the places of tools nothing is made.
+        let beside = profile(json!("workspace"), home.join(".cargo/new")).unwrap();
+        assert_eq!(beside.reach(&home.join(".cargo/bin/cargo")), Reach::Read);
+        let elsewhere = profile(json!("workspace"), home.join("disk/new")).unwrap();
+        assert!(elsewhere.write.contains(&home.join("disk")));
+    }
+
+    #[test]
+    fn denied_paths_are_found_in_any_case_and_where_the_call_reads() {
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let folder = root.join("work");
+        for made in ["work/Secrets", "work/sub/t", "outside/keys"] {
+            std::fs::create_dir_all(root.join(made)).unwrap();
+        }
+        std::fs::write(root.join("outside/prod.env"), "").unwrap();
+        let reads = json!({ "kind": "path", "role": "read", "value": root.join("outside") });
+        let facts: Facts = serde_json::from_value(json!({ "form": 2, "acts": [{ "operands": [reads] }] })).unwrap();
+        let kept = |pattern: String, path: &str| {
+            let denied = [DeniedPath { pattern, is_readable: false }];
+            let mut constraints = Constraints::new();
+            constraints.insert("confine", json!("workspace"));
+            let ground =
+                Ground { folder: &folder, home: None, areas: &[], temp: Path::new("/tmp/own"), denied: &denied };
+            let profile = Profile::of(&constraints, &facts, &ground).unwrap().unwrap();
+            profile.reach(&root.join(path)) == Reach::Nothing
+        };
+        for (pattern, path) in [
+            ("secrets/*".to_owned(), "work/Secrets/x"),
+            ("SECRETS".to_owned(), "work/Secrets/x"),
+            (format!("{}/WORK/secrets/*", root.display()), "work/Secrets/x"),
+            (format!("{}/out*", root.display()), "outside/prod.env"),
+            (format!("{}/outside/*.env", root.display()), "outside/prod.env"),
+            ("*.env".to_owned(), "outside/prod.env"),
+            ("*/sub/t/*".to_owned(), "work/sub/t/new"),
+        ] {
+            assert!(kept(pattern.clone(), path), "{pattern}");
+        }
+        assert!(!kept("*.pem".to_owned(), "outside/prod.env"));
     }
 }

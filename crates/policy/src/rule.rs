@@ -144,12 +144,15 @@ impl Rule {
 
     /// The paths that the rule is about.
     pub(super) fn denied_paths(&self) -> impl Iterator<Item = DeniedPath> {
-        let is_of_paths = |clause: &&ContextClause| matches!(clause.fact, Some(Fact::Paths | Fact::Targets));
-        let patterns = self.matches.context.iter().filter(is_of_paths).filter_map(|clause| clause.globs.as_deref());
+        let patterns = |fact: Fact| {
+            let clauses = self.matches.context.iter().filter(move |clause| clause.fact == Some(fact));
+            clauses.filter_map(|clause| clause.globs.as_deref()).flat_map(Globs::texts)
+        };
         let reads = |resource| self.speaks_about(&Capability::new(resource, Operation::Read));
         let is_readable = !reads(Resource::File) && !reads(Resource::Credential);
+        // A target can also be a table or an address.
         let is_path = |pattern: &&str| pattern.contains(['/', '.', '*']) && !pattern.contains(':');
-        let texts = patterns.flat_map(Globs::texts).filter(is_path);
+        let texts = patterns(Fact::Paths).chain(patterns(Fact::Targets).filter(is_path));
         texts.map(move |pattern| DeniedPath { pattern: pattern.to_owned(), is_readable })
     }
 

@@ -199,6 +199,11 @@ impl Inputs {
         (parsed.mark == self.marks.of(intent).0).then_some(parsed.digest)
     }
 
+    /// SHA-256 of the text that the intent with this id was parsed from, if that was recent.
+    pub(crate) fn digest_of_id(&self, id: IntentId) -> Option<Digest> {
+        self.lock().parsed.get(&id).map(|parsed| parsed.digest)
+    }
+
     /// The intent to evaluate. An intent with the id of a parse is raised to at least the parse's result. Any other was
     /// built by its caller and loses the parser's facts.
     pub(crate) fn bound<'a>(&self, intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {

@@ -162,7 +162,12 @@ impl Server {
             let answer = match (side, method) {
                 (Side::Agents, "hook/event") => params.fields().map(|event| json!(self.engine.answer(event))),
                 (Side::Agents, "run/claim") => {
-                    params.fields().and_then(|claim| self.engine.claim_run(&claim)).map(|profile| json!(profile))
+                    let profile = params.fields().and_then(|claim| self.engine.claim_run(&claim));
+                    // A link can lead to a name that is no text.
+                    profile.and_then(|profile| {
+                        serde_json::to_value(profile)
+                            .map_err(|error| Error::Conflict { message: format!("the profile: {error}") })
+                    })
                 }
                 (Side::Agents, "run/refused") => params.fields().map(|refused| {
                     self.engine.note_refused(refused);

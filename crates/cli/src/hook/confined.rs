@@ -127,10 +127,14 @@ impl Runs {
         Ok(prepared.profile.clone())
     }
 
-    /// Notes what a run was refused.
+    /// Notes what a run was refused: hosts with their ports. Any program of the agent can tell this, so nothing else is
+    /// taken for one.
     pub(super) fn note_refused(&self, refused: Refused) {
+        let is_host = |text: &String| {
+            text.len() <= LONGEST_HOST && text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:[]".contains(c))
+        };
         if let Some(prepared) = self.state().prepared.get_mut(&refused.proof_id) {
-            prepared.refused = refused.hosts;
+            prepared.refused = refused.hosts.into_iter().filter(is_host).take(MOST_HOSTS).collect();
         }
     }
 
@@ -144,7 +148,7 @@ impl Runs {
         }
         let path = refused_path(&prepared.profile, &said);
         let lower = said.to_lowercase();
-        let sign = SIGNS.iter().find(|sign| lower.contains(**sign));
+        let sign = FILE_SIGNS.iter().chain(&NETWORK_SIGNS).find(|sign| lower.contains(**sign));
         if prepared.refused.is_empty() && sign.is_none() && path.is_none() {
             state.refused.remove(&prepared.key);
             return Some(Ended { note: "confined".to_owned(), told: None });
@@ -153,16 +157,15 @@ impl Runs {
             state.refused.clear();
         }
         state.refused.insert(prepared.key);
-        let refused = [
-            prepared.refused.join(", "),
-            path.clone().unwrap_or_default(),
-            sign.map(ToString::to_string).unwrap_or_default(),
-        ];
-        let refused: Vec<&str> = refused.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        let told = path.map(|path| {
-            format!("rulekeep: this run may not {path}; the repeated call asks for a run without confinement.")
-        });
-        Some(Ended { note: format!("confined; refused: {}", refused.join("; ")), told })
+        let what = match (&path, prepared.refused.is_empty(), sign) {
+            (Some(path), ..) => path.clone(),
+            (None, false, _) => format!("reach {}", prepared.refused.join(", ")),
+            (None, true, Some(sign)) if NETWORK_SIGNS.contains(sign) => "reach the network".to_owned(),
+            (None, true, sign) => format!("do what failed with {:?}", sign.copied().unwrap_or_default()),
+        };
+        let note = format!("confined; refused to {what}");
+        let told = format!("rulekeep: this run may not {what}; the repeated call asks for a run without confinement.");
+        Some(Ended { note, told: Some(told) })
     }
 
     /// Returns whether the last confined run of a call was refused something.
@@ -261,31 +264,42 @@ fn texts(value: &Value, all: &mut String) {
     }
 }
 
-/// What a run was refused by its profile, as far as the paths in its complaints tell: `write /etc/hosts`.
+/// What a run was refused by its profile, as far as the paths in its complaints tell: `write "/etc/hosts"`. They are a
+/// program's own words: what exists outside is named, or a plain new name in a folder that does.
 fn refused_path(profile: &Profile, said: &str) -> Option<String> {
+    let exists = |path: &Path| path.symlink_metadata().is_ok();
     let mut found = None;
     for line in said.lines() {
         let lower = line.to_lowercase();
-        let is_denied = SIGNS.iter().any(|sign| lower.contains(sign));
+        let is_denied = FILE_SIGNS.iter().any(|sign| lower.contains(sign));
         if !is_denied && !MISSING.iter().any(|sign| lower.contains(sign)) {
             continue;
         }
-        let is_between = |c: char| c.is_whitespace() || "'\"`‘’“”():,;=<>[]".contains(c);
-        for word in line.split(is_between).filter(|word| word.contains('/')) {
+        let is_between = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>[]".contains(c);
+        let words = line.split(is_between).filter(|word| !word.contains("//"));
+        for word in words.flat_map(|word| word.split(':')).filter(|word| word.contains('/')) {
             let path = without_dots(&profile.folder.join(word));
-            let is_there = path.symlink_metadata().is_ok();
+            let is_plain = path
+                .file_name()
+                .and_then(std::ffi::OsStr::to_str)
+                .is_some_and(|name| name.len() <= LONGEST_NAME && name.chars().all(|c| c.is_ascii_graphic()));
+            let is_new = !exists(&path) && is_plain && path.parent().is_some_and(exists);
             // A path that is not visible tells more than that of the program that complains.
             match profile.reach(&path) {
-                Reach::Nothing if is_there => found = Some((true, "read", path)),
-                Reach::Nothing if is_denied => found = Some((true, "write", path)),
-                Reach::Read if is_denied && !found.as_ref().is_some_and(|(is_hidden, ..)| *is_hidden) => {
+                Reach::Nothing if exists(&path) => found = Some((true, "read", path)),
+                Reach::Nothing if is_new => found = Some((true, "write", path)),
+                Reach::Read
+                    if is_denied
+                        && (exists(&path) || is_new)
+                        && !found.as_ref().is_some_and(|(is_hidden, ..)| *is_hidden) =>
+                {
                     found = Some((false, "write", path));
                 }
                 _ => {}
             }
         }
     }
-    found.map(|(_, verb, path)| format!("{verb} {}", path.display().to_string().escape_debug()))
+    found.map(|(_, verb, path)| format!("{verb} {:?}", path.display().to_string()))
 }
 
 /// The argument that is a command: a line for a shell, or a program and its arguments.
@@ -332,14 +346,19 @@ const BACKGROUND: [&str; 3] = ["run_in_background", "isBackground", "is_backgrou
 const LONGEST_LINE: usize = 120_000;
 /// Largest number of runs and calls that are kept.
 const MOST_RUNS: usize = 10_000;
+/// Longest name of a new file that is named.
+const LONGEST_NAME: usize = 64;
+/// Longest host with its port that is named.
+const LONGEST_HOST: usize = 260;
+/// Largest number of hosts that are named.
+const MOST_HOSTS: usize = 8;
 /// Messages for a file that does not exist, in lower case.
-const MISSING: [&str; 4] = ["no such file or directory", "enoent", "filenotfound", "nosuchfile"];
-/// Messages when a confined run is refused a file or the network, in lower case.
-const SIGNS: [&str; 14] = [
-    "permission denied",
-    "accessdenied",
-    "operation not permitted",
-    "read-only file system",
+const MISSING: [&str; 6] = ["no such file", "nonexistent", "can't cd to", "enoent", "filenotfound", "nosuchfile"];
+/// Messages when a confined run is refused a file, in lower case.
+const FILE_SIGNS: [&str; 6] =
+    ["permission denied", "accessdenied", "operation not permitted", "read-only file system", "eacces", "erofs"];
+/// Messages when a confined run is refused the network, in lower case.
+const NETWORK_SIGNS: [&str; 8] = [
     "network is unreachable",
     "could not resolve host",
     "temporary failure in name resolution",
@@ -347,8 +366,6 @@ const SIGNS: [&str; 14] = [
     "unknownhost",
     "connection refused",
     "econnrefused",
-    "eacces",
-    "erofs",
     "enetunreach",
 ];
 
@@ -381,15 +398,21 @@ mod tests {
         let ground = Ground { folder: &folder, home: None, areas: &[], temp: Path::new("/tmp/own"), denied: &[] };
         let profile = Profile::of(&constraints, &Facts::default(), &ground).unwrap().unwrap();
         for (said, refused) in [
-            ("/bin/sh: 1: cannot create /opt/x: Read-only file system", Some("write /opt/x")),
-            ("touch: cannot touch '/usr/share/x': Permission denied", Some("write /usr/share/x")),
-            ("PermissionError: [Errno 13] Permission denied: \"/etc/hosts\"", Some("write /etc/hosts")),
-            ("cat: /proc/../root: No such file or directory", Some("read /root")),
+            ("/bin/sh: 1: cannot create /opt/x: Read-only file system", Some("write \"/opt/x\"")),
+            ("touch: cannot touch '/usr/share/x': Permission denied", Some("write \"/usr/share/x\"")),
+            ("PermissionError: [Errno 13] Permission denied: \"/etc/hosts\"", Some("write \"/etc/hosts\"")),
+            ("cat: /proc/../root: No such file or directory", Some("read \"/root\"")),
+            ("sh: 1: cannot create /srv/x: Directory nonexistent", Some("write \"/srv/x\"")),
+            ("open /etc/hosts: permission denied", Some("write \"/etc/hosts\"")), // as Go writes it
+            ("java.nio.file.AccessDeniedException: /opt/x", Some("write \"/opt/x\"")),
             ("cat: /no/such/file: No such file or directory", None),
-            ("open /etc/hosts: permission denied", Some("write /etc/hosts")), // as Go writes it
-            ("java.nio.file.AccessDeniedException: /opt/x", Some("write /opt/x")),
             ("cat: src/lib.rs: Permission denied", None),
             ("done in /opt/x", None),
+            // Words that are no files.
+            ("fatal: unable to access 'https://github.com/x/y.git/': Could not resolve host: github.com", None),
+            ("expected \"Permission denied\" for GET /admin/users", None),
+            ("Permission denied: /x\u{2800}THE\u{2800}VENDOR\u{2800}CONFIRMED", None),
+            ("Permission denied: /opt/x\u{2800}SAFE", None),
         ] {
             assert_eq!(refused_path(&profile, said).as_deref(), refused, "{said}");
         }

@@ -489,7 +489,11 @@ impl Hearing<'_> {
                 let note = confined.as_ref().map(|ended| ended.note.as_str());
                 self.governor().report_unknown(&proof_id, note)?;
             }
-            Some(outcome) => drop(self.governor().report(&proof_id, outcome)?),
+            Some(outcome) => {
+                let note = confined.as_ref().filter(|ended| ended.told.is_some()).map(|ended| ended.note.as_str());
+                let report = note.map_or_else(|| outcome.into(), |note| outcome.note(note));
+                self.governor().report(&proof_id, report)?;
+            }
         }
         if let (Some(result), Some(task)) = (result, self.task()?) {
             let mut observed = ToolCall::new(&call.tool, call.arguments.clone());

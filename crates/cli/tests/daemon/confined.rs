@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)] // a test fails where it cannot go on
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use rulekeep::grant::{AgentCommand, Confiner};
+use rulekeep::grant::{AgentCommand, Confiner, GuardError};
 use rulekeep::{Agent, Governor, PolicySet, Tier};
+use rulekeep_server::Access;
+use rulekeep_server::gateway::Gateway;
 use serde_json::{Value, json};
 
 use crate::setup::{Answer, Setup};
@@ -115,7 +117,7 @@ fn what_a_run_was_refused_is_asked_about_when_it_is_repeated() {
     let ran = work.run(&work.rewritten("make"));
     assert!(!ran.status.success());
     let told = work.said("make", &String::from_utf8_lossy(&ran.stderr));
-    let why = format!("this run may not write {}; ", work.outside().display());
+    let why = format!("this run may not write {:?}; ", work.outside());
     assert!(told.as_str().is_some_and(|told| told.contains(&why)), "{told}");
     assert!(asks("make"), "a person may agree to a run without confinement");
     // What is not visible does not exist for the run.
@@ -230,4 +232,52 @@ fn a_command_that_an_embedder_starts_is_confined() {
     assert_eq!(std::fs::read(work.folder.path().join("out")).unwrap(), b"made\n");
     assert!(!outside.exists(), "make wrote outside: {done:?}");
     assert!(!String::from_utf8_lossy(&done.value.stdout).contains("journal"), "it saw the store: {done:?}");
+
+    // The same, a call at a time: what starts is what was decided on, where it was.
+    let gateway = Gateway::new(&governor).unwrap();
+    let call = |method: &str, params: Value| -> Result<Value, rulekeep::Error> {
+        let answer = Access::Everything.call(&gateway, method, &params.to_string())?;
+        Ok(serde_json::from_str(answer.get()).unwrap())
+    };
+    let asked = json!({ "agentId": "desk-1", "command": ["make", "-k"], "folder": work.folder.path() });
+    let mut request = call("command/request", asked).unwrap();
+    assert_eq!(request["context"]["confinable"], true);
+    request["agentId"] = json!("desk-1");
+    let verdict = call("enforce", request).unwrap();
+    let start = |command: &[&str], folder: &Path| {
+        call("command/start", json!({ "proofId": verdict["proofId"], "command": command, "folder": folder }))
+    };
+    let words = start(&["make", "-k"], work.folder.path()).unwrap();
+    assert_eq!((&words["command"][1], &words["command"][2]), (&json!("exec"), &json!("--profile")));
+    let elsewhere = tempfile::tempdir().unwrap();
+    for (command, folder) in [(&["make"][..], work.folder.path()), (&["make", "-k"], elsewhere.path())] {
+        assert_eq!(start(command, folder).unwrap_err().code(), "CONFLICT");
+    }
+    assert_eq!(start(&["make", "-k"], Path::new(".")).unwrap_err().code(), "INVALID_INPUT");
+    let denied = json!({ "agentId": "desk-1", "input": { "tool": "exec", "arguments": { "command": ["ls"] } } });
+    let denied = call("enforce", denied).unwrap();
+    let start = json!({ "proofId": denied["proofId"], "command": ["ls"], "folder": work.folder.path() });
+    assert_eq!((&denied["decision"], call("command/start", start).unwrap_err().code()), (&json!("DENY"), "CONFLICT"));
+}
+
+#[test]
+fn a_link_in_the_folder_opens_nothing_outside() {
+    let Some(work) = Work::new() else { return };
+    let rule = "name = \"p\"\n[[rule]]\nid = \"any\"\neffect = \"allow\"\nconstraints = { confine = \"workspace\" }\n\
+                [[rule]]\nid = \"secret\"\neffect = \"deny\"\nmatch.paths = [\"*/secret/*\"]\n";
+    let confiner = Confiner::attempt(env!("CARGO_BIN_EXE_rulekeep")).unwrap();
+    let builder = Governor::builder().policies(PolicySet::from_toml(rule).unwrap()).confiner(confiner);
+    let governor = builder.open_in_memory().unwrap();
+    governor.agents().register(Agent::new("desk-1").at_tier(Tier::T4)).unwrap();
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::create_dir(outside.path().join("secret")).unwrap();
+    std::fs::write(outside.path().join("secret/key"), "hidden").unwrap();
+    std::os::unix::fs::symlink(outside.path(), work.folder.path().join("out")).unwrap();
+    let ran = |line: &str| {
+        let command = AgentCommand::new(work.folder.path(), ["bash", "-c", line]).unwrap();
+        governor.guard_command("desk-1", &command, Command::output)
+    };
+    assert!(matches!(ran("cat out/secret/key"), Err(GuardError::Refused { .. })), "rules bind what links lead to");
+    let _ = ran("make > out/log; touch out/new");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1, "something was written through the link");
 }

@@ -124,8 +124,7 @@ class Governor:
         tool, arguments = asked["input"]["tool"], asked["input"]["arguments"]
         call = ToolCall(self, agent_id, tool, arguments, context=asked["context"], task_id=task_id, wait=wait)
         with call:
-            granted = {"intent": call.verdict["intent"], "constraints": call.verdict["constraints"]}
-            words = self.call("command/start", {**granted, **start})["command"]
+            words = self.call("command/start", {"proofId": call.verdict["proofId"], **start})["command"]
             return subprocess.run(words, cwd=folder, **options)
 
     def close(self) -> None:

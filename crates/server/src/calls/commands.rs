@@ -1,5 +1,7 @@
 //! The calls for commands: programs that a runtime starts for an agent, on the governor's machine.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -8,10 +10,11 @@ use super::call::Call;
 use super::decisions::ToolCall;
 use super::spec::{Spec, Subject};
 use crate::gateway::Gateway;
+use rulekeep::Error;
 use rulekeep::agent::AgentId;
 use rulekeep::extension::{Context, Extension};
 use rulekeep::grant::AgentCommand;
-use rulekeep::{Error, Intent};
+use rulekeep::proof::ProofId;
 
 /// A command to decide on.
 #[derive(Deserialize, ToSchema)]
@@ -23,7 +26,7 @@ pub(super) struct Request {
     /// The program and its arguments.
     #[schema(min_items = 1)]
     command: Vec<String>,
-    /// The folder in which it starts.
+    /// The folder in which it starts, by its absolute path.
     folder: String,
     /// The caller's context of the request.
     #[schema(value_type = Option<Context>)]
@@ -42,7 +45,7 @@ impl Call for Request {
     }
 
     fn run(self, gateway: &Gateway) -> Result<Requested, Error> {
-        let command = AgentCommand::new(&self.folder, self.command)?.context(self.context.unwrap_or_default());
+        let command = described(&self.folder, self.command)?.context(self.context.unwrap_or_default());
         let (tool, arguments, context) = Extension::of(gateway.governor()).command_request(&self.agent_id, &command)?;
         Ok(Requested { input: ToolCall { tool, server: None, arguments, call_id: None }, context })
     }
@@ -59,38 +62,42 @@ pub(super) struct Requested {
 
 /// A command that was granted.
 #[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Start {
-    /// The intent that was decided on.
-    intent: Intent,
-    /// The constraints of the decision.
-    #[schema(value_type = Object)]
-    constraints: rulekeep::policy::Constraints,
+    /// The record of the decision.
+    #[schema(value_type = ProofId)]
+    proof_id: String,
     /// The program and its arguments.
     #[schema(min_items = 1)]
     command: Vec<String>,
-    /// The folder in which it starts.
+    /// The folder in which it starts, by its absolute path.
     folder: String,
 }
 
 impl Call for Start {
-    const SPEC: Spec = Spec::post(
-        "command/start",
-        "/commands/start",
-        "Returns the words with which a granted command starts, so that it keeps to its decision",
-    )
-    .for_agents()
-    .errors(&[409]);
+    const SPEC: Spec =
+        Spec::post("command/start", "/commands/start", "Returns the words with which a granted command starts")
+            .for_agents()
+            .errors(&[404, 409]);
     type Answer = Started;
 
     fn subject(&self) -> Subject<'_> {
-        Subject::Agent(self.intent.agent_id.as_str())
+        Subject::Record(&self.proof_id)
     }
 
     fn run(self, gateway: &Gateway) -> Result<Started, Error> {
-        let command = AgentCommand::new(&self.folder, self.command)?;
-        let command = Extension::of(gateway.governor()).command_line(&command, &self.intent, &self.constraints)?;
-        Ok(Started { command })
+        let proof_id = self.proof_id.parse().map_err(|error| Error::input("proofId", format!("{error}")))?;
+        let command = described(&self.folder, self.command)?;
+        Ok(Started { command: Extension::of(gateway.governor()).command_start(&proof_id, &command)? })
     }
+}
+
+/// The command of a call. A relative folder would begin where this process works.
+fn described(folder: &str, command: Vec<String>) -> Result<AgentCommand, Error> {
+    if !Path::new(folder).is_absolute() {
+        return Err(Error::input("folder", "expected an absolute path"));
+    }
+    AgentCommand::new(folder, command)
 }
 
 /// The words with which a granted command starts.

@@ -58,10 +58,12 @@ pub(super) fn rewrite(event: &HookEvent, arguments: &Value, reason: &str) -> Val
     }})
 }
 
-/// Builds what is said after a call to the user and the model, in the format of Claude Code, Codex CLI, Gemini CLI and VS
-/// Code.
+/// Builds what is said after a call to the user, in the format of Claude Code, Codex CLI, Gemini CLI and VS Code. The
+/// model is not told what exists outside its run.
 pub(super) fn tell(event: &HookEvent, line: &str) -> Value {
-    let output = json!({ "hookEventName": event.name, "additionalContext": line });
+    let told = "rulekeep: this run was confined and was refused something; if it is needed, repeat the call, and the \
+                user is asked about a run without confinement.";
+    let output = json!({ "hookEventName": event.name, "additionalContext": told });
     json!({ "systemMessage": line, "hookSpecificOutput": output })
 }
 
