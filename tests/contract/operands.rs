@@ -151,6 +151,26 @@ fn decided(governor: &Governor, text: &str, context: &Value) -> Decision {
 }
 
 #[test]
+fn a_file_with_a_programs_name_is_code() {
+    let reads =
+        governor("name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"file:read\"]");
+    for (line, allowed) in [
+        ("ls", true),
+        ("/usr/bin/ls", true),
+        ("~/.local/bin/ls", true),
+        ("./ls", false),
+        ("bin/cat a", false),
+        ("/w/ls", false),
+        ("env ./ls", false),
+        ("bash -c './cat a'", false),
+        ("/usr/../w/ls", false),
+    ] {
+        let decision = decided(&reads, &shell(line), &json!({ "cwd": "/w", "home": "/home/u" }));
+        assert_eq!(decision == Decision::Allow, allowed, "{line}");
+    }
+}
+
+#[test]
 fn an_allow_can_cover_code_of_the_working_folder_alone() {
     let governor = governor(
         "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch = { paths = [\"/w/*\"], runs = \"folder\" }\n\

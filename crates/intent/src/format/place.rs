@@ -215,6 +215,22 @@ pub(super) fn is_open_to_all(path: &str) -> bool {
     }
 }
 
+/// Returns whether a program is named without a folder, or lies in one where programs are installed: of the system, or
+/// a hidden one of a home.
+pub(super) fn is_installed(path: &str) -> bool {
+    let Some((folder, _)) = path.rsplit_once('/') else { return true };
+    let in_home = || {
+        let rest = folder.strip_prefix('~').or_else(|| folder.strip_prefix("/root")).or_else(|| {
+            let rest = folder.strip_prefix("/home/").or_else(|| folder.strip_prefix("/Users/"))?;
+            rest.find('/').and_then(|at| rest.get(at..))
+        });
+        rest.is_some_and(|rest| rest.starts_with("/.") || rest == "/go/bin")
+    };
+    let is_plain = !folder.split('/').any(|part| part == "..");
+    let lower = folder.to_ascii_lowercase();
+    is_plain && (places().program_roots.iter().any(|root| is_under(&lower, root)) || in_home())
+}
+
 /// Returns whether a path stands for the whole system, or everything a user has.
 pub(super) fn is_whole(path: &str) -> bool {
     let path = resolved(path);

@@ -82,7 +82,7 @@ lists! {
     secret_parts secret_names secret_endings secret_words secret_kinds secret_folders secret_roots
     hidden_secrets public_env session_words session_kinds templates shown_to_all setting_endings hook_parts
     build_parts loaded_parts governing_files governing_folders instruction_names calm_home home_settings
-    system_roots system_logs trace_files harmless_devices rooted whole_paths open_roots data_endings
+    system_roots system_logs trace_files harmless_devices rooted whole_paths open_roots program_roots data_endings
     running_endings control_sockets
 }
 

@@ -126,7 +126,16 @@ impl Shell<'_, '_> {
         self.is_elsewhere |= lexed.row.is_elsewhere || lexed.row.is_root;
         self.is_remote |= lexed.row.is_elsewhere && lexed.leaves();
         let as_root = std::mem::replace(&mut self.as_root, outer.is_root || lexed.row.is_root);
+        if !place::is_installed(whole) {
+            // A file of that name: it need not be the program that the row describes.
+            let cause = self.code_of(super::folders::stays(whole));
+            self.open(cause, Kinds::OPERANDS, name);
+        }
         self.effects(name, &lexed, arguments, depth);
+        let executes = |act: &Act| act.operation == Operation::Execute;
+        if !place::is_installed(whole) && !self.reading.acts.get(before..).unwrap_or(&[]).iter().any(executes) {
+            self.reading.push(Act::new("run", "program", Resource::System, Operation::Execute, 0.2).told_by(whole));
+        }
         self.notes(name, &lexed, own);
         if carried.is_none() {
             if outer.is_listed {
