@@ -20,6 +20,7 @@ pub(crate) struct Waiting {
     pub(crate) asked: Asked,
     /// The digest of the escalation as shown; an approval binds to it.
     digest: Digest,
+    reason: String,
     message: String,
 }
 
@@ -76,7 +77,8 @@ impl Waiting {
     ) -> Result<Self, CallError> {
         let escalation: Escalation = governance.call("escalation/get", json!({ "id": asked.id })).await?;
         let message = message(governance, &escalation, tool, arguments);
-        Ok(Self { asked: Asked { id: escalation.id.to_string(), ..asked }, digest: escalation.digest, message })
+        let Escalation { id, digest, reason, .. } = escalation;
+        Ok(Self { asked: Asked { id: id.to_string(), ..asked }, digest, reason, message })
     }
 
     /// Records the user's yes as an approval by the reviewer that the options name. Without one it approves nothing.
@@ -99,11 +101,10 @@ impl Waiting {
 
     /// Builds the refusal that tells the client to repeat the call later.
     pub(crate) fn ticket(&self) -> Refusal {
-        let reasoning = format!(
-            "a reviewer has to approve this call, and nobody has answered yet. The ticket is {}. Repeat the same call \
-             with the same arguments later: it is carried out once it is approved.",
-            self.asked.id
-        );
+        let (id, reason) = (&self.asked.id, self.reason.trim_end_matches('.'));
+        // The further sentences only say that nothing is granted yet.
+        let reason = reason.split_once(". ").map_or(reason, |(first, _)| first);
+        let reasoning = format!("{reason}. A reviewer runs `rulekeep escalations approve {id}`; then repeat the call.");
         Refusal::new("escalated", reasoning)
             .with("decision", "ESCALATE")
             .with("retryable", true)

@@ -1,12 +1,12 @@
 //! Refusals as MCP tool errors, which the model reads.
 
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use rulekeep::Enforcement;
 use serde_json::{Map, Value, json};
 
 use crate::calls::CallError;
 
-/// A refusal, as the fields of the structured content.
+/// A refusal, as fields for the metadata of the result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal(Map<String, Value>);
 
@@ -65,10 +65,19 @@ impl From<Refusal> for CallToolResult {
     fn from(Refusal(fields): Refusal) -> Self {
         let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or("");
         let (decision, class, reasoning) = (word("decision"), word("denialClass"), word("reasoning"));
-        let class = if class.is_empty() { String::new() } else { format!(", {class}") };
-        let text = format!("Refused by Rulekeep ({decision}{class}): {reasoning}");
-        let mut result = Self::structured_error(Value::Object(fields));
-        result.content = vec![ContentBlock::text(text)];
+        let kind = match (decision, class) {
+            ("ESCALATE", _) | (_, "") => decision.to_owned(),
+            _ => format!("{decision}, {class}"),
+        };
+        let text = format!("Refused by Rulekeep ({kind}): {reasoning}");
+        // Structured content has to match the tool's output schema, and clients reject other structured content.
+        let mut meta = MetaObject::new();
+        meta.0.insert(REFUSAL.to_owned(), Value::Object(fields));
+        let mut result = Self::error(vec![ContentBlock::text(text)]);
+        result.meta = Some(meta);
         result
     }
 }
+
+/// The key in the metadata of a result for the fields of a refusal.
+pub(crate) const REFUSAL: &str = "rulekeep/refusal";

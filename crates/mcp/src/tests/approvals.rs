@@ -68,7 +68,10 @@ async fn a_client_without_forms_gets_a_ticket_that_works_once() {
         let first = client.call_tool(call("send_email")).await.unwrap();
         let said = refusal(&first);
         assert_eq!((&said["decision"], &said["retryable"]), (&json!("ESCALATE"), &json!(true)));
-        assert!(said["escalationId"].as_str().unwrap().starts_with("esc_"), "{said}");
+        let id = said["escalationId"].as_str().unwrap();
+        let text = &first.content[0].as_text().unwrap().text;
+        assert!(text.contains("mail-needs-ops"), "{text}");
+        assert!(text.contains(&format!("`rulekeep escalations approve {id}`")), "{text}");
         refusal(&client.call_tool(call("send_email")).await.unwrap());
         approve(&office);
         is_done(&client.call_tool(call("send_email")).await.unwrap());

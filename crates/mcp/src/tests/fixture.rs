@@ -286,11 +286,11 @@ pub(super) fn call(tool: &str) -> CallToolRequestParams {
     CallToolRequestParams::new(tool.to_owned()).with_arguments(json!({ "id": "7" }).as_object().unwrap().clone())
 }
 
-/// The structured content of a refusal.
+/// The fields of a refusal.
 #[track_caller]
 pub(super) fn refusal(result: &CallToolResult) -> &Value {
-    assert_eq!(result.is_error, Some(true), "{result:?}");
-    result.structured_content.as_ref().unwrap()
+    assert_eq!((result.is_error, &result.structured_content), (Some(true), &None), "{result:?}");
+    &result.meta.as_ref().unwrap().0[crate::refusal::REFUSAL]
 }
 
 #[track_caller]

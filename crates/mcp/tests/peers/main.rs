@@ -179,8 +179,8 @@ impl Case {
 
         let denied = &seen["delete_page"];
         is("a denied call", &denied["isError"], json!(true));
-        is("its decision", &denied["structuredContent"]["decision"], json!("DENY"));
-        is("its class", &denied["structuredContent"]["denialClass"], json!("policy"));
+        is("its decision", &denied["_meta"]["rulekeep/refusal"]["decision"], json!("DENY"));
+        is("its class", &denied["_meta"]["rulekeep/refusal"]["denialClass"], json!("policy"));
 
         let mail = &seen["send_email"];
         if has_forms {
@@ -189,7 +189,7 @@ impl Case {
             let own = questions.iter().filter(|one| one.as_str().unwrap().starts_with("Rulekeep holds back a call"));
             assert_eq!(own.count(), 1, "{name}: {seen}");
         } else {
-            is("a call with a ticket", &mail["structuredContent"]["decision"], json!("ESCALATE"));
+            is("a call with a ticket", &mail["_meta"]["rulekeep/refusal"]["decision"], json!("ESCALATE"));
         }
 
         // A question of the server reaches only a client of the same generation.
