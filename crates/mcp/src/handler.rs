@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest, CompleteRequest,
-    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorData,
-    GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
+    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    ErrorData, GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
     ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
     ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, MetaObject, PaginatedRequestParams,
     ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig,
@@ -190,10 +190,15 @@ impl ServerHandler for Gate {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A malformed tool call is parsed as a custom request; a server may be less strict than the gateway.
-        if is_governed(&request.method) {
-            let message = format!("the gateway does not forward {:?} with these parameters", request.method);
-            return Err(ErrorData::invalid_params(message, None));
+        // Requests that the SDK cannot parse come here. A server may be less strict than the gateway about a method's
+        // name, so only known methods pass: another one may be a way to call a tool.
+        let method = request.method.as_str();
+        if !PASSED.contains(&method) {
+            let message = format!("the gateway does not forward {method:?} with these parameters");
+            return Err(match method {
+                "tools/call" | "tools/list" => ErrorData::invalid_params(message, None),
+                _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None),
+            });
         }
         let has_session = context.protocol_version().is_none_or(|version| version.has_initialize());
         let mut result = match self.forward(ClientRequest::CustomRequest(request), &context).await? {
@@ -303,21 +308,12 @@ impl ServerHandler for Gate {
     }
 
     async fn on_custom_notification(&self, notification: CustomNotification, _: NotificationContext<RoleServer>) {
-        if is_governed(&notification.method) {
-            tracing::warn!(method = ?notification.method, "a malformed notification is not forwarded");
-            return;
-        }
-        self.notify(ClientNotification::CustomNotification(notification)).await;
+        tracing::warn!(method = ?notification.method, "an unknown notification is not forwarded");
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
         self.notify(ClientNotification::RootsListChangedNotification(RootsListChangedNotification::default())).await;
     }
-}
-
-/// Returns whether a method never passes through unchanged.
-fn is_governed(method: &str) -> bool {
-    ["tools/", "tasks/"].iter().any(|governed| method.starts_with(governed))
 }
 
 fn unexpected() -> ErrorData {
@@ -329,6 +325,18 @@ fn unlearned(error: &CallError) -> ErrorData {
     ErrorData::internal_error(message, Some(json!({ "code": error.code })))
 }
 
+/// The methods of the protocol's revisions that pass with parameters that the SDK cannot parse.
+const PASSED: &[&str] = &[
+    "completion/complete",
+    "logging/setLevel",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+];
 /// The key in the metadata of `tools/list` for the tools in quarantine.
 const QUARANTINED: &str = "rulekeep/quarantined";
 const MOST_PAGES: usize = 100;

@@ -22,17 +22,17 @@ async fn the_server_is_seen_as_it_is_but_for_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resources_prompts_and_requests_of_other_kinds_pass() {
+async fn resources_and_prompts_pass_with_unknown_parameters_too() {
     for revision in BOTH {
         let (office, server) = (Office::in_memory(), Server::with(TOOLS));
         let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
         let read = client.read_resource(ReadResourceRequestParams::new("wiki://7")).await.unwrap();
         assert_eq!(read.contents, [ResourceContents::text("a page", "wiki://7")]);
         assert_eq!(client.list_all_prompts().await.unwrap()[0].name, "greet");
-        let request = CustomRequest::new("wiki/search", Some(json!({ "for": "x" })));
+        let request = CustomRequest::new("prompts/get", Some(json!({ "name": 7 })));
         let answer = client.send_request(ClientRequest::CustomRequest(request)).await.unwrap();
         let ServerResult::CustomResult(answer) = answer else { panic!("{answer:?}") };
-        assert_eq!((&answer.0["asked"], &answer.0["params"]["for"]), (&json!("wiki/search"), &json!("x")));
+        assert_eq!((&answer.0["asked"], &answer.0["params"]["name"]), (&json!("prompts/get"), &json!(7)));
         assert_eq!(office.count("enforce"), 0);
     }
 }
@@ -46,6 +46,12 @@ async fn a_tool_call_in_disguise_does_not_pass() {
             ("tools/call", json!({ "name": 7, "arguments": {} })),
             ("tools/call", json!({ "name": "read_page", "arguments": "x" })),
             ("tools/run", json!({ "name": "read_page" })),
+            ("Tools/Call", json!({ "name": "read_page", "arguments": {} })),
+            ("/tools/call", json!({ "name": "read_page", "arguments": {} })),
+            ("tools/call ", json!({ "name": "read_page", "arguments": {} })),
+            ("tools\u{200b}/call", json!({ "name": "read_page", "arguments": {} })),
+            ("tools.call", json!({ "name": "read_page", "arguments": {} })),
+            ("wiki/search", json!({ "for": "x" })),
             ("tasks/list", json!({})),
             ("tasks/get", json!({ "taskId": "t" })),
             ("tasks/update", json!({ "taskId": "t", "inputResponses": {} })),
@@ -55,8 +61,10 @@ async fn a_tool_call_in_disguise_does_not_pass() {
             let answer = client.send_request(ClientRequest::CustomRequest(request)).await;
             assert!(matches!(answer, Err(ServiceError::McpError(_))), "{revision:?} {method}: {answer:?}");
         }
-        let notification = CustomNotification::new("tools/call", Some(json!({ "name": "read_page" })));
-        client.send_notification(ClientNotification::CustomNotification(notification)).await.unwrap();
+        for method in ["tools/call", "wiki/changed", "notifications/TOOLS"] {
+            let notification = CustomNotification::new(method, Some(json!({ "name": "read_page" })));
+            client.send_notification(ClientNotification::CustomNotification(notification)).await.unwrap();
+        }
         // The answer to a later request shows that the notification was handled.
         tools(&client).await;
         assert!(server.calls().is_empty() && server.seen.lock().unwrap().is_empty(), "{revision:?}");
