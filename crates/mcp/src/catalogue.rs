@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::calls::CallError;
 use crate::governance::{Governance, unexpected};
+use crate::offer::{LeftOut, Offer};
 use crate::refusal::Refusal;
 
 /// The tools of the server's last `tools/list`. `None` before the first one, and after the server has reported that
@@ -29,6 +30,7 @@ pub(crate) struct Listing {
     /// The tools in the server's order.
     tools: Vec<(Tool, Standing)>,
     by_name: HashMap<String, usize>,
+    pub(crate) left_out: Vec<LeftOut>,
 }
 
 /// The status of a tool.
@@ -45,14 +47,15 @@ impl Catalogue {
     }
 
     /// Takes a listing, pins what is new in it, and stores it as the current one.
-    pub(crate) async fn learn(&self, governance: &Governance, tools: Vec<Tool>) -> Result<Arc<Listing>, CallError> {
+    pub(crate) async fn learn(&self, governance: &Governance, offer: Offer) -> Result<Arc<Listing>, CallError> {
+        let Offer { tools, left_out } = offer;
         let learned = match Listing::learned(governance, &tools).await {
             // Another connection pinned one of the tools since it was loaded; the next load says so.
             Err(error) if error.code == "FORBIDDEN" => Listing::learned(governance, &tools).await?,
             learned => learned?,
         };
         let by_name = tools.iter().enumerate().map(|(place, tool)| (tool.name.to_string(), place)).collect();
-        let listing = Arc::new(Listing { tools: tools.into_iter().zip(learned).collect(), by_name });
+        let listing = Arc::new(Listing { tools: tools.into_iter().zip(learned).collect(), by_name, left_out });
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
         Ok(listing)
     }
@@ -81,6 +84,13 @@ impl Listing {
 
     pub(crate) fn find(&self, name: &str) -> Option<&(Tool, Standing)> {
         self.tools.get(*self.by_name.get(name)?)
+    }
+
+    /// The refusal of a call of a tool that was left out.
+    pub(crate) fn left_out(&self, name: &str) -> Option<Refusal> {
+        let LeftOut { why, .. } = self.left_out.iter().find(|tool| tool.name == name)?;
+        let reasoning = format!("the tool {name:?} is left out, because {why}. The server has to list it correctly.");
+        Some(Refusal::new("invalid_tool", reasoning))
     }
 
     /// Loads tools, pins what is new, and returns the standing of each.

@@ -7,7 +7,7 @@ use rmcp::model::{
     CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
     ErrorData, GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
     ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
-    ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, MetaObject, PaginatedRequestParams,
+    ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig,
     ServerResult, SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
     Tool, UnsubscribeRequest, UnsubscribeRequestParams,
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::call::{ToolCall, refused};
 use crate::calls::CallError;
 use crate::catalogue::Listing;
+use crate::offer::Offer;
 use crate::refusal::Refusal;
 use crate::shared::{Line, Shared, own_name};
 use crate::upstream::{Client, Session, Upstream, error_of};
@@ -86,7 +87,7 @@ impl Gate {
         upstream: &Upstream,
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<Listing>, ErrorData> {
-        let (mut tools, mut cursor): (Vec<Tool>, _) = (Vec::new(), None);
+        let (mut offer, mut cursor) = (Offer::default(), None);
         for _ in 0..MOST_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
@@ -94,11 +95,11 @@ impl Gate {
             let mut own = context.clone();
             own.meta.0.0.remove("progressToken");
             let answer = upstream.forward(request, &own, None).await.map_err(error_of)?;
-            let ServerResult::ListToolsResult(page) = answer else { return Err(unexpected()) };
-            tools.extend(page.tools);
-            cursor = page.next_cursor;
+            let page = serde_json::to_value(answer).map_err(|_| unexpected())?;
+            offer.add(page["tools"].as_array().ok_or_else(unexpected)?);
+            cursor = page["nextCursor"].as_str().map(str::to_owned);
             if cursor.is_none() {
-                let learned = self.shared.catalogue.learn(&self.shared.governance, tools).await;
+                let learned = self.shared.catalogue.learn(&self.shared.governance, offer.whole()).await;
                 return learned.map_err(|error| unlearned(&error));
             }
         }
@@ -145,11 +146,12 @@ impl ServerHandler for Gate {
         let mut result = ListToolsResult::with_all_items(listing.admitted());
         // Another client may see other tools, and an operator may pin one at any time.
         (result.cache_scope, result.ttl_ms) = (Some(CacheScope::Private), Some(0));
-        let quarantined = listing.quarantined();
-        if !quarantined.is_empty() {
-            let mut meta = MetaObject::new();
-            meta.0.insert(QUARANTINED.to_owned(), Value::Array(quarantined));
-            result.meta = Some(meta);
+        let told =
+            [(QUARANTINED, listing.quarantined()), (LEFT_OUT, listing.left_out.iter().map(|one| json!(one)).collect())];
+        for (key, tools) in told {
+            if !tools.is_empty() {
+                result.meta.get_or_insert_default().0.insert(key.to_owned(), Value::Array(tools));
+            }
         }
         Ok(result)
     }
@@ -173,6 +175,9 @@ impl ServerHandler for Gate {
             },
         };
         let Some((_, standing)) = listing.find(&request.name) else {
+            if let Some(refusal) = listing.left_out(&request.name) {
+                return Ok(refused(refusal));
+            }
             return Err(ErrorData::invalid_params(format!("the server has no tool {:?}", request.name), None));
         };
         if let Some(refusal) = standing.refusal(&self.shared.governance.options.server, &request.name) {
@@ -339,4 +344,6 @@ const PASSED: &[&str] = &[
 ];
 /// The key in the metadata of `tools/list` for the tools in quarantine.
 const QUARANTINED: &str = "rulekeep/quarantined";
+/// The key in the metadata of `tools/list` for the tools that cannot be used.
+const LEFT_OUT: &str = "rulekeep/leftOut";
 const MOST_PAGES: usize = 100;

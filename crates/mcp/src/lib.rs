@@ -13,6 +13,7 @@
 //! | `calls.rs` | the interface to governance |
 //! | `governance.rs` | the gateway's calls, with typed answers |
 //! | `catalogue.rs` | admitted tools, and tools in quarantine |
+//! | `offer.rs` | the tools that a server lists, and those that cannot be used |
 //! | `call.rs` | processing a tool call: decision, approval, forwarding, outcome |
 //! | `approval.rs` | waiting escalations, and the question to the user |
 //! | `seal.rs` | sealed state that a client returns once |
@@ -34,6 +35,7 @@ mod entry;
 mod governance;
 mod handler;
 mod listen;
+mod offer;
 mod options;
 mod progress;
 mod refusal;
