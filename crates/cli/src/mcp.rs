@@ -139,6 +139,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
             Command::Accept(_) => Ok(()), // done above
         }
     });
+    // Standard input may still be read, by a thread that cannot be stopped.
+    runtime.shutdown_timeout(LAST_CALLS);
     served.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
 }
 
@@ -165,6 +167,9 @@ impl Calls for Daemon {
         self.line.call(method, &params).map_err(failed)
     }
 }
+
+/// The time that calls of the daemon have to end, such as reports of outcomes.
+const LAST_CALLS: Duration = Duration::from_secs(1);
 
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;

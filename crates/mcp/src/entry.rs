@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue};
@@ -13,16 +14,21 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::calls::Calls;
 use crate::governance::Governance;
 use crate::handler::Gate;
+use crate::lines::Lines;
 use crate::options::{Downstream, ProxyOptions, WrapOptions};
+use crate::process::GRACE;
 use crate::shared::Shared;
 use crate::upstream::Connector;
 
-/// Starts a server as a child process, and serves a client on standard input and output until the input ends. The
-/// server is started at the first request and ended with the gateway; its standard error is the gateway's.
+/// Starts a server as a child process, and serves a client on standard input and output until the input ends, or until
+/// SIGINT, SIGTERM or SIGHUP. The server is started at the first request, in a process group of its own, and the group
+/// ends with the gateway; its standard error is the gateway's. The thread that reads standard input may outlast the
+/// call, so shut the runtime down with a timeout.
 ///
 /// # Errors
 ///
@@ -73,16 +79,45 @@ pub enum Error {
     Client(String),
 }
 
+/// Serves the client on standard input and output until its input ends, or the process is asked to end.
 async fn serve_stdio(shared: Arc<Shared>) -> Result<(), Error> {
+    // Listening starts before there is a server, so that no signal ends the gateway alone.
+    let [interrupt, terminate, hangup] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let mut signals = [signal(interrupt)?, signal(terminate)?, signal(hangup)?];
     let gate = Gate::new(shared);
-    let served = match Box::pin(gate.clone().serve(rmcp::transport::stdio())).await {
-        Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::Io(error.into())),
-        // The client disconnected before its first request.
-        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(Error::Client(error.to_string())),
+    let stdio = Lines::new(tokio::io::stdin(), tokio::io::stdout(), None);
+    let started = tokio::select! {
+        started = Box::pin(gate.clone().serve(stdio)) => started,
+        () = next_of(&mut signals) => Err(ServerInitializeError::Cancelled),
     };
-    gate.close().await;
+    let (served, grace) = match started {
+        Ok(running) => {
+            let ending = running.cancellation_token();
+            let mut served = Box::pin(running.waiting());
+            let (served, grace) = tokio::select! {
+                served = &mut served => (served, GRACE),
+                () = next_of(&mut signals) => {
+                    ending.cancel();
+                    (served.await, Duration::ZERO)
+                }
+            };
+            (served.map(drop).map_err(|error| Error::Io(error.into())), grace)
+        }
+        Err(ServerInitializeError::Cancelled) => (Ok(()), Duration::ZERO),
+        // The client disconnected before its first request.
+        Err(ServerInitializeError::ConnectionClosed(_)) => (Ok(()), GRACE),
+        Err(error) => (Err(Error::Client(error.to_string())), GRACE),
+    };
+    gate.close(grace).await;
     served
+}
+
+async fn next_of([one, two, three]: &mut [Signal; 3]) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = two.recv() => {}
+        _ = three.recv() => {}
+    }
 }
 
 pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {

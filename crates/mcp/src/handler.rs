@@ -1,6 +1,7 @@
 //! Requests of the client: tool calls are governed, tasks are refused, everything else passes through.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest, CompleteRequest,
@@ -47,12 +48,12 @@ impl Gate {
         Self { shared, session: Arc::default() }
     }
 
-    /// Ends the connections to the server after the client has gone.
-    pub(crate) async fn close(self) {
+    /// Ends the connections to the server, which has `grace` to leave by itself.
+    pub(crate) async fn close(self, grace: Duration) {
         if let Some((line, _)) = self.session.get() {
-            line.close().await;
+            line.close(grace).await;
         }
-        self.shared.stateless.close().await;
+        self.shared.stateless.close(grace).await;
     }
 
     async fn upstream(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Upstream>, ErrorData> {

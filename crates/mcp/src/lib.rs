@@ -21,6 +21,8 @@
 //! | `refusal.rs` | refusals as tool errors |
 //! | `handler.rs` | requests of the client |
 //! | `listen.rs` | subscriptions to changes on the server |
+//! | `lines.rs` | messages as lines, and the text of results |
+//! | `process.rs` | the server as a process group |
 //! | `progress.rs` | progress in order with results |
 //! | `upstream.rs` | the connection to the server, and its requests and notifications |
 //! | `entry.rs` | the two entry points |
@@ -34,9 +36,11 @@ mod catalogue;
 mod entry;
 mod governance;
 mod handler;
+mod lines;
 mod listen;
 mod offer;
 mod options;
+mod process;
 mod progress;
 mod refusal;
 mod seal;

@@ -1,8 +1,10 @@
 //! State shared by the clients of a gateway, and their connections to the server.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rmcp::model::{ErrorData, Implementation, ServerConfig};
+use tokio::time::timeout;
 
 use crate::approval::Pending;
 use crate::catalogue::Catalogue;
@@ -64,14 +66,17 @@ impl Line {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) async fn close(&self) {
-        let upstream = self.upstream.lock().await.take();
-        // A call that is still running ends the connection when it is done.
-        if let Some(upstream) = upstream.and_then(Arc::into_inner) {
-            upstream.close().await;
+    pub(crate) async fn close(&self, grace: Duration) {
+        // A connection that is being made is dropped with the runtime, and its server with it.
+        let Ok(mut upstream) = timeout(LONGEST_LOCK, self.upstream.lock()).await else { return };
+        if let Some(upstream) = upstream.take() {
+            upstream.close(grace).await;
         }
     }
 }
+
+/// The time that closing waits for a connection that is being made.
+const LONGEST_LOCK: Duration = Duration::from_secs(1);
 
 /// The server as the client sees it: its name, instructions and capabilities.
 fn config_of(upstream: &Upstream) -> ServerConfig {

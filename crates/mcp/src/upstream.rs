@@ -14,11 +14,14 @@ use rmcp::service::{
     RequestContext, RunningService, Service, ServiceError,
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use rmcp::{RoleClient, RoleServer};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::broadcast;
 
 use crate::catalogue::Catalogue;
+use crate::lines::Lines;
+use crate::process::Process;
 use crate::progress::{self, Ordered};
 
 /// The way to reach the server.
@@ -52,6 +55,8 @@ pub(crate) struct Session {
 pub(crate) struct Upstream {
     running: RunningService<RoleClient, Downlink>,
     notifications: broadcast::Sender<ServerNotification>,
+    /// The server, if it is a child process.
+    process: Option<Arc<Process>>,
 }
 
 /// A handler for messages that the server sends on its own, on their way to the client.
@@ -107,12 +112,15 @@ impl Connector {
             notifications: notifications.clone(),
             catalogue: Arc::clone(catalogue),
         };
+        let mut process = None;
         let running = match self {
             Self::Child(command) => {
-                let child = TokioChildProcess::new(command_of(command)).map_err(|error| {
-                    ClientInitializeError::transport::<TokioChildProcess>(error, "starting the server")
+                let (started, output, input) = Process::start(command_of(command)).map_err(|error| {
+                    ClientInitializeError::transport::<Lines<ChildStdout, ChildStdin>>(error, "starting the server")
                 })?;
-                downlink.serve_with_lifecycle(Ordered::new(child), lifecycle).await?
+                process = Some(Arc::clone(&started));
+                let lines = Lines::new(output, input, Some(started));
+                downlink.serve_with_lifecycle(Ordered::new(lines), lifecycle).await?
             }
             Self::Http(config) => {
                 let transport = StreamableHttpClientTransport::from_config(config.clone());
@@ -120,18 +128,24 @@ impl Connector {
             }
             #[cfg(test)]
             Self::Stream(connect) => {
-                let transport = IntoTransport::<RoleClient, _, _>::into_transport(connect());
-                downlink.serve_with_lifecycle(Ordered::new(transport), lifecycle).await?
+                let (read, write) = tokio::io::split(connect());
+                downlink.serve_with_lifecycle(Ordered::new(Lines::new(read, write, None)), lifecycle).await?
             }
         };
-        Ok(Upstream { running, notifications })
+        Ok(Upstream { running, notifications, process })
     }
 }
 
 impl Upstream {
-    /// Ends the connection, and the server if it is a child process.
-    pub(crate) async fn close(self) {
-        if let Err(error) = self.running.cancel().await {
+    /// Ends the connection, also for calls that are still running, and the server if it is a child process. That one
+    /// has `grace` to leave by itself.
+    pub(crate) async fn close(self: Arc<Self>, grace: Duration) {
+        self.running.cancellation_token().cancel();
+        if let Some(process) = &self.process {
+            process.end(grace).await;
+        }
+        let Some(upstream) = Arc::into_inner(self) else { return };
+        if let Err(error) = upstream.running.cancel().await {
             tracing::warn!(%error, "the connection to the server did not end well");
         }
     }

@@ -16,6 +16,7 @@ pub(super) use super::office::Office;
 
 use crate::governance::Governance;
 use crate::handler::Gate;
+use crate::lines::Lines;
 use crate::shared::Shared;
 use crate::upstream::Connector;
 use crate::{Calls, Governed};
@@ -254,7 +255,9 @@ pub(super) async fn connect(
 ) -> Client {
     let gate = Gate::new(shared(office, governed, server));
     let (near, far) = tokio::io::duplex(1 << 16);
-    tokio::spawn(async move { Box::pin(gate.serve(far)).await.unwrap().waiting().await });
+    let (read, write) = tokio::io::split(far);
+    let lines = Lines::new(read, write, None);
+    tokio::spawn(async move { Box::pin(gate.serve(lines)).await.unwrap().waiting().await });
     let lifecycle = match revision {
         Revision::Stateless => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
@@ -278,6 +281,11 @@ pub(super) fn shared(office: &Arc<Office>, governed: Governed, server: &Server) 
         });
         near
     }));
+    before(office, governed, upstream)
+}
+
+/// A new gateway in front of what the connector reaches.
+pub(super) fn before(office: &Arc<Office>, governed: Governed, upstream: Connector) -> Arc<Shared> {
     let governance = Governance::new(Arc::clone(office) as Arc<dyn Calls>, governed);
     Arc::new(Shared::new(governance, upstream).unwrap())
 }

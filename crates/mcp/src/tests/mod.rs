@@ -4,6 +4,8 @@ mod approvals;
 mod calls;
 mod fixture;
 mod http;
+mod lines;
 mod office;
 mod pass_through;
+mod process;
 mod quarantine;
