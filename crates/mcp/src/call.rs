@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, ElicitRequest, ErrorData,
-    InputRequest, InputRequiredResult, InputResponses, ServerRequest, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, ContentBlock,
+    ElicitRequest, ErrorData, InputRequest, InputRequiredResult, InputResponses, MetaObject, ServerRequest,
+    ServerResult,
 };
 use rmcp::service::{RequestContext, ServiceError};
 use rulekeep::Outcome;
 use rulekeep::escalation::EscalationState;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::approval::{Answer, Waiting};
 use crate::governance::{Asked, Permit, Verdict};
+use crate::lines::Verbatim;
 use crate::refusal::Refusal;
 use crate::seal::{CallDigest, State};
 use crate::shared::Shared;
@@ -230,9 +233,10 @@ impl ToolCall {
                 params.input_responses = Some(responses);
                 params.request_state = state;
             }
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+            let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+            let text = Verbatim::follow(&mut request);
             let answer = self.upstream.forward(request, &self.context, permit.timeout).await;
-            self.ended(&permit, answer).await
+            self.ended(&permit, answer, &text).await
         });
         forwarded.await.unwrap_or_else(|_| Err(ErrorData::internal_error("the call did not finish", None)))
     }
@@ -241,34 +245,54 @@ impl ToolCall {
         &self,
         permit: &Permit,
         answer: Result<ServerResult, ServiceError>,
+        text: &Verbatim,
     ) -> Result<CallToolResponse, ErrorData> {
         let governance = &self.shared.governance;
-        let (outcome, observed, answer) = match answer {
-            Ok(ServerResult::InputRequiredResult(asked)) => return self.server_asks(permit, asked).await,
-            Ok(ServerResult::CallToolResult(result)) => completed(result),
-            // A result without `content` is parsed as an empty one.
-            Ok(ServerResult::EmptyResult(_)) => completed(CallToolResult::success(Vec::new())),
-            Ok(_) => {
-                let why = "the server's answer is not the result of a tool call; whether the call ran is unknown";
-                (None, Value::Null, Ok(refused(Refusal::new("error", why))))
+        let unknown = |why: String| (None, Value::Null, Ok(refused(Refusal::new("error", why))));
+        let mut verbatim = None;
+        let (outcome, observed, answer) = match answer.map(|result| text.value_or(result)) {
+            Ok(result) if result["resultType"] == "input_required" => match InputRequiredResult::deserialize(result) {
+                Ok(asked) => return self.server_asks(permit, asked).await,
+                Err(error) => unknown(format!("the server's question cannot be read: {error}")),
+            },
+            Ok(result) if is_tool_result(&result) => {
+                verbatim = self.context.extensions.get::<Verbatim>().map(|reply| (reply, self.complete(&result, text)));
+                let outcome = outcome(&result);
+                // The text takes the place of the typed result.
+                let typed = if verbatim.is_some() { CallToolResult::default() } else { typed(&result) };
+                (Some(outcome), observed(result), Ok(CallToolResponse::Complete(typed)))
             }
+            Ok(_) => unknown(
+                "the server's answer is not the result of a tool call; whether the call ran is unknown".to_owned(),
+            ),
+            Err(ServiceError::McpError(error)) if text.is_unreadable() => (None, Value::Null, Err(error)),
             Err(ServiceError::McpError(error)) => (Some(Outcome::Failure), json!(error.message), Err(error)),
-            Err(error) => {
-                let why = format!("the server gave no result; whether the call ran is unknown: {error}");
-                (None, Value::Null, Ok(refused(Refusal::new("error", why))))
-            }
+            Err(error) => unknown(format!("the server gave no result; whether the call ran is unknown: {error}")),
         };
         governance.report(permit, outcome).await;
-        if observed.is_null() {
-            return answer;
+        if !observed.is_null()
+            && let Err(error) = governance.observe(&self.tool, &self.arguments, observed).await
+        {
+            let why = "the call was made; its result is withheld, as it could not be recorded under the task. Do not repeat the call.";
+            let refusal = Refusal::new("error", format!("{why} {error}"));
+            return Ok(refused(refusal.with("proofId", permit.proof_id.clone())));
         }
-        match governance.observe(&self.tool, &self.arguments, observed).await {
-            Ok(()) => answer,
-            Err(error) => {
-                let why = "the call was made; its result is withheld, as it could not be recorded under the task. Do not repeat the call.";
-                let refusal = Refusal::new("error", format!("{why} {error}"));
-                Ok(refused(refusal.with("proofId", permit.proof_id.clone())))
+        if let Some((reply, text)) = verbatim {
+            reply.set(text);
+        }
+        answer
+    }
+
+    /// The text of a result for the client, marked as complete as revision 2026-07-28 requires.
+    fn complete(&self, result: &Value, text: &Verbatim) -> String {
+        let text = text.text().map_or_else(|| result.to_string(), str::to_owned);
+        let has_session = self.context.protocol_version().is_none_or(|version| version.has_initialize());
+        match text.strip_prefix('{') {
+            Some(rest) if !has_session && result.get("resultType").is_none() => {
+                let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+                format!(r#"{{"resultType":"complete"{comma}{rest}"#)
             }
+            _ => text,
         }
     }
 
@@ -305,25 +329,58 @@ impl ToolCall {
     }
 }
 
-fn completed(result: CallToolResult) -> (Option<Outcome>, Value, Result<CallToolResponse, ErrorData>) {
-    let outcome = if result.is_error == Some(true) { Outcome::Failure } else { Outcome::Success };
-    (Some(outcome), observed(&result), Ok(CallToolResponse::Complete(result)))
+/// Returns whether this is the result of a tool call that has ended, and not a task, for example. Its content may be of
+/// kinds that the SDK does not know.
+fn is_tool_result(result: &Value) -> bool {
+    let Some(fields) = result.as_object() else { return false };
+    let is_content = match fields.get("content") {
+        Some(content) => content.is_array(),
+        // Some servers leave out the content of an empty result.
+        None => {
+            ["structuredContent", "isError"].iter().any(|name| fields.contains_key(*name))
+                || fields.keys().all(|name| matches!(&**name, "_meta" | "resultType"))
+        }
+    };
+    is_content && fields.get("resultType").is_none_or(|kind| kind == "complete")
 }
 
-/// Returns the form of a result that is observed under a task: its only text, or its content without image and sound
-/// data.
-fn observed(result: &CallToolResult) -> Value {
-    let mut content: Vec<Value> = result.content.iter().map(|block| json!(block)).collect();
-    for block in &mut content {
+fn outcome(result: &Value) -> Outcome {
+    match result.get("isError") {
+        None | Some(Value::Null | Value::Bool(false)) => Outcome::Success,
+        Some(_) => Outcome::Failure,
+    }
+}
+
+/// Returns the form of a result that is observed under a task: its only text, or all that the client may show without
+/// image and sound data.
+fn observed(result: Value) -> Value {
+    let Value::Object(mut fields) = result else { return Value::Null };
+    fields.retain(|name, _| !matches!(&**name, "_meta" | "isError" | "resultType"));
+    let content = fields.entry("content").or_insert_with(|| json!([]));
+    for block in content.as_array_mut().into_iter().flatten() {
         if let Some(block) = block.as_object_mut().filter(|block| block.contains_key("mimeType")) {
             block.remove("data");
         }
     }
-    match (content.as_slice(), &result.structured_content) {
-        ([block], None) if block["type"] == "text" => block["text"].clone(),
-        (_, None) => json!({ "content": content }),
-        (_, Some(structured)) => json!({ "content": content, "structuredContent": structured }),
+    let is_text = |block: &Value| {
+        let mut names = block.as_object().into_iter().flat_map(Map::keys);
+        block["text"].is_string() && names.all(|name| matches!(&**name, "type" | "text" | "annotations" | "_meta"))
+    };
+    match fields["content"].as_array().map(Vec::as_slice) {
+        Some([block]) if is_text(block) && fields.len() == 1 => block["text"].clone(),
+        _ => Value::Object(fields),
     }
+}
+
+/// Returns a result for a transport that keeps no text. Content of unknown kinds becomes text.
+fn typed(result: &Value) -> CallToolResult {
+    let block =
+        |block: &Value| ContentBlock::deserialize(block).unwrap_or_else(|_| ContentBlock::text(block.to_string()));
+    let mut typed = CallToolResult::success(result["content"].as_array().into_iter().flatten().map(block).collect());
+    typed.is_error = result.get("isError").map(|_| outcome(result) == Outcome::Failure);
+    typed.structured_content = result.get("structuredContent").cloned();
+    typed.meta = result.get("_meta").and_then(|meta| MetaObject::deserialize(meta).ok());
+    typed
 }
 
 pub(crate) fn refused(refusal: Refusal) -> CallToolResponse {

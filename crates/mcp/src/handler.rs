@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::call::{ToolCall, refused};
 use crate::calls::CallError;
 use crate::catalogue::Listing;
+use crate::lines::Verbatim;
 use crate::offer::Offer;
 use crate::refusal::Refusal;
 use crate::shared::{Line, Shared, own_name};
@@ -91,12 +92,13 @@ impl Gate {
         let (mut offer, mut cursor) = (Offer::default(), None);
         for _ in 0..MOST_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+            let mut request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+            let text = Verbatim::follow(&mut request);
             // This is a request of the gateway itself, so its progress is not reported to the client.
             let mut own = context.clone();
             own.meta.0.0.remove("progressToken");
             let answer = upstream.forward(request, &own, None).await.map_err(error_of)?;
-            let page = serde_json::to_value(answer).map_err(|_| unexpected())?;
+            let page = text.value_or(answer);
             offer.add(page["tools"].as_array().ok_or_else(unexpected)?);
             cursor = page["nextCursor"].as_str().map(str::to_owned);
             if cursor.is_none() {

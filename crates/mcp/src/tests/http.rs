@@ -1,6 +1,7 @@
 //! The listener: requests that it rejects before they are parsed as calls.
 
 use super::fixture::*;
+use super::lines::{TOOLS, result, server};
 use crate::entry::serve_http;
 use crate::{Downstream, Error, ProxyOptions, proxy};
 use serde_json::{Value, json};
@@ -13,14 +14,7 @@ async fn contradicting_headers_and_calls_of_web_pages_do_not_pass() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve_http(shared(&office, governed(), &server), listener));
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({ "name": "read_page", "arguments": { "id": "7" }, "_meta": meta });
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let call = "Mcp-Method: tools/call\r\nMcp-Name: read_page\r\n";
+    let (body, call) = (body(), CALL);
     for (headers, status, code, calls) in [
         ("Mcp-Method: tools/call\r\nMcp-Name: other\r\n", 400, Some(-32020), 0),
         ("Mcp-Method: tools/list\r\nMcp-Name: read_page\r\n", 400, Some(-32020), 0),
@@ -36,6 +30,32 @@ async fn contradicting_headers_and_calls_of_web_pages_do_not_pass() {
     let rebound = post(address, "evil.example", call, &body).await;
     assert!(rebound.starts_with("HTTP/1.1 403 "), "{rebound}");
     assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_of_an_unknown_kind_passes_as_text() {
+    let text = r#"{"content":[{"type":"text","text":"kept"},{"type":"later","x":1}],"isError":true,"foo":1}"#;
+    let gateway = before(&Office::in_memory(), governed(), server(TOOLS, result(text)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve_http(gateway, listener));
+    let answer = post(address, "127.0.0.1", CALL, &body()).await;
+    for part in ["kept", r#""text":"{\"type\":\"later\",\"x\":1}""#, r#""isError":true"#] {
+        assert!(answer.contains(part), "{answer}");
+    }
+}
+
+const CALL: &str = "Mcp-Method: tools/call\r\nMcp-Name: read_page\r\n";
+
+/// A call of a client without a session.
+fn body() -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "read_page", "arguments": { "id": "7" }, "_meta": meta });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
 }
 
 async fn post(address: std::net::SocketAddr, host: &str, headers: &str, body: &Value) -> String {

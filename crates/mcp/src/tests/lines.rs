@@ -133,6 +133,98 @@ async fn a_request_that_cannot_be_read_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_cannot_be_read_ends_the_call_as_unknown() {
+    let deep = format!(r#"{{"content":[],"structuredContent":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let broken: [&[u8]; 5] = [
+        br#"{"content":[{"type":"text","text":"a\ud800b"}]}"#,
+        b"{\"content\":[{\"type\":\"text\",\"text\":\"a\xFFb\"}]}",
+        br#"{"content":[],"structuredContent":{"a":NaN}}"#,
+        br#"{"content":[],"structuredContent":{"a":-1e400}}"#,
+        deep.as_bytes(),
+    ];
+    for broken in broken {
+        let last = {
+            let broken = broken.to_vec();
+            move |id: &Value| {
+                [br#"{"result":"#, &*broken, format!(r#","jsonrpc":"2.0","id":{id}}}"#).as_bytes()].concat()
+            }
+        };
+        ends_as_unknown(result(broken)).await;
+        ends_as_unknown(last).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_a_result_or_an_id_ends_the_call() {
+    ends_as_unknown(|id: &Value| json!({ "jsonrpc": "2.0", "id": id }).to_string().into_bytes()).await;
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"unreadable"}}"#;
+    let mut client = Raw::open(&Office::in_memory(), TOOLS, move |_: &Value| error.as_bytes().to_vec()).await;
+    assert_eq!(client.ask(CALL).await, error.replace("null", "7"));
+}
+
+async fn ends_as_unknown(answer: impl Answer) {
+    let office = Office::in_memory();
+    let mut client = Raw::open(&office, TOOLS, answer).await;
+    let answer = client.ask(CALL).await;
+    assert!(answer.contains(r#""id":7,"error":{"code":-32603,"#), "{answer}");
+    assert_eq!((office.count("outcome/report"), office.outcomes()), (1, vec![Value::Null]));
+    let ping = client.ask(r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#).await;
+    assert_eq!(ping, r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, "the connection goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_results_pass_and_longer_ones_are_errors() {
+    let long = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "a".repeat(40 << 20));
+    let mut client = Raw::open(&Office::in_memory(), TOOLS, result(&long)).await;
+    let answer = client.ask(CALL).await;
+    assert!(answer == format!(r#"{{"jsonrpc":"2.0","id":7,"result":{long}}}"#), "{} bytes", answer.len());
+    let longer = "a".repeat(65 << 20);
+    ends_as_unknown(result(format!(r#"{{"content":[{{"type":"text","text":"{longer}"}}]}}"#))).await;
+    ends_as_unknown(move |id: &Value| {
+        format!(r#"{{"result":{{"content":[{{"type":"text","text":"{longer}"}}]}},"jsonrpc":"2.0","id":{id}}}"#)
+            .into_bytes()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_calls_pass_unchanged() {
+    for text in [
+        r#"{"content":[{"type":"text","text":"x","annotations":{"audience":["user"],"z":1}}],"foo":{"bar":1}}"#,
+        r#"{"content":[],"structuredContent":{"a":12345678901234567890123,"b":1.0,"c":1e2}}"#,
+        r#"{"content":[{"type":"text","text":"kept"},{"type":"later","x":1}],"isError":false}"#,
+        r#"{ "content" : [ ] , "structuredContent" : [1,2], "resultType": "complete" }"#,
+        r#"{"content":[],"tools":[],"prompts":[]}"#,
+        "{}",
+    ] {
+        let office = Office::in_memory();
+        let mut client = Raw::open(&office, TOOLS, result(text)).await;
+        assert_eq!(client.ask(CALL).await, format!(r#"{{"jsonrpc":"2.0","id":7,"result":{text}}}"#));
+        assert_eq!(office.outcomes(), [json!("SUCCESS")], "{text}");
+    }
+    let mut client = Raw::open(&Office::in_memory(), TOOLS, result("{\"content\":\r[]}")).await;
+    assert!(client.ask(CALL).await.ends_with(r#""result":{"content": []}}"#), "a carriage return ends no line");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_content_can_be_a_failure_and_a_task_is_no_result() {
+    let later = r#"{"content":[{"type":"later"}],"isError":true}"#;
+    for (text, outcome) in [
+        (later, json!("FAILURE")),
+        (r#"{"task":{"taskId":"t","status":"working"}}"#, Value::Null),
+        (r#"{"content":[],"resultType":"task","taskId":"t"}"#, Value::Null),
+        (r#"{"content":"x"}"#, Value::Null),
+        ("[]", Value::Null),
+    ] {
+        let office = Office::in_memory();
+        let mut client = Raw::open(&office, TOOLS, result(text)).await;
+        let answer = client.ask(CALL).await;
+        assert_eq!(office.outcomes(), [outcome], "{answer}");
+        assert_eq!(answer.contains("rulekeep/refusal"), text != later, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_cannot_be_used_is_left_out_alone() {
     let deep = format!("{}{}", r#"{"a":"#.repeat(61), "1".to_owned() + &"}".repeat(61));
     let (long, large) = ("a".repeat(257), "a".repeat(300_000));
@@ -161,5 +253,6 @@ async fn a_tool_that_cannot_be_used_is_left_out_alone() {
         assert!(told["why"].as_str().unwrap().contains(why), "{told}");
         let refused = client.ask(CALL.replace("read_page", name)).await;
         assert!(refused.contains(r#""isError":true"#) && refused.contains("left out"), "{refused}");
+        assert_eq!(client.ask(CALL).await, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
     }
 }
