@@ -24,7 +24,8 @@ pub(crate) struct Waiting {
     message: String,
 }
 
-/// The waiting calls by their digests, so that a repeated call redeems its escalation instead of asking again.
+/// The waiting calls by their digests, so that a call that its client repeats redeems its escalation instead of asking
+/// again. A digest includes the client, so that no client redeems another one's approval.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     calls: Mutex<HashMap<CallDigest, Waiting>>,

@@ -54,15 +54,22 @@ enum Looked {
 }
 
 impl ToolCall {
+    /// Prepares a call. `session` is the number of the client's session; a client without sessions is known by its
+    /// name and version alone.
     pub(crate) fn new(
         shared: Arc<Shared>,
         upstream: Arc<Upstream>,
+        session: Option<u64>,
         params: &CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Self {
         let (tool, given) = (params.name.to_string(), params.arguments.clone());
         let arguments = Value::Object(given.clone().unwrap_or_default());
-        let whole = json!([shared.governance.options.server, tool, arguments]).to_string();
+        let client = match session {
+            Some(session) => json!(session),
+            None => json!(context.client_info()),
+        };
+        let whole = json!([client, shared.governance.options.server, tool, arguments]).to_string();
         let digest = Sha256::digest(whole).into();
         Self { shared, upstream, context, tool, given, arguments, digest }
     }

@@ -1,5 +1,6 @@
 //! Requests of the client: tool calls are governed, tasks are refused, everything else passes through.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -40,13 +41,16 @@ macro_rules! expect {
 #[derive(Clone)]
 pub(crate) struct Gate {
     shared: Arc<Shared>,
+    /// The number of this gate; each session has one of its own.
+    number: u64,
     /// The connection of a client with a session, set at its handshake.
     session: Arc<OnceLock<(Line, Client)>>,
 }
 
 impl Gate {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, session: Arc::default() }
+        let number = shared.gates.fetch_add(1, Ordering::Relaxed);
+        Self { shared, number, session: Arc::default() }
     }
 
     /// Ends the connections to the server, which has `grace` to leave by itself.
@@ -186,7 +190,8 @@ impl ServerHandler for Gate {
         if let Some(refusal) = standing.refusal(&self.shared.governance.options.server, &request.name) {
             return Ok(refused(refusal));
         }
-        ToolCall::new(Arc::clone(&self.shared), upstream, &request, context).run(request).await
+        let session = self.session.get().map(|_| self.number);
+        ToolCall::new(Arc::clone(&self.shared), upstream, session, &request, context).run(request).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

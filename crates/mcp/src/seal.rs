@@ -10,7 +10,7 @@ use chacha20poly1305::aead::{Aead, Generate, Key, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
-/// SHA-256 of a call: its server, tool and arguments.
+/// SHA-256 of a call: its client, server, tool and arguments.
 pub(crate) type CallDigest = [u8; 32];
 
 /// The purpose of a sealed state.

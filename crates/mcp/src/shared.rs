@@ -1,5 +1,6 @@
 //! State shared by the clients of a gateway, and their connections to the server.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) pending: Pending,
     pub(crate) sealer: Sealer,
+    /// Number of gates so far, one for each session or connection.
+    pub(crate) gates: AtomicU64,
     connector: Connector,
     /// The connection for clients without a session.
     pub(crate) stateless: Line,
@@ -38,6 +41,7 @@ impl Shared {
             catalogue: Arc::default(),
             pending: Pending::default(),
             sealer: Sealer::new()?,
+            gates: AtomicU64::new(0),
             connector,
             stateless: Line::default(),
         })

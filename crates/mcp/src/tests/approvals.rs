@@ -92,6 +92,22 @@ async fn an_approval_is_for_these_arguments_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_for_the_session_that_asked() {
+    let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+    let gateway = shared(&office, governed(), &server);
+    let asking = join(Arc::clone(&gateway), User::without_forms(), Revision::Session).await;
+    let other = join(Arc::clone(&gateway), User::without_forms(), Revision::Session).await;
+    let stateless = join(gateway, User::without_forms(), Revision::Stateless).await;
+    refusal(&asking.call_tool(call("send_email")).await.unwrap());
+    approve(&office);
+    for client in [other, stateless] {
+        assert_eq!(refusal(&client.call_tool(call("send_email")).await.unwrap())["decision"], "ESCALATE");
+    }
+    assert!(server.calls().is_empty());
+    is_done(&asking.call_tool(call("send_email")).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_escalation_refuses_the_call() {
     let (office, server) = (Office::in_memory(), Server::with(TOOLS));
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;

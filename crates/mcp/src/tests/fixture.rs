@@ -253,7 +253,12 @@ pub(super) async fn connect(
     user: User,
     revision: Revision,
 ) -> Client {
-    let gate = Gate::new(shared(office, governed, server));
+    join(shared(office, governed, server), user, revision).await
+}
+
+/// Connects another client to a gateway.
+pub(super) async fn join(shared: Arc<Shared>, user: User, revision: Revision) -> Client {
+    let gate = Gate::new(shared);
     let (near, far) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(far);
     let lines = Lines::new(read, write, None);
