@@ -93,6 +93,12 @@ impl Lexicon {
         self.table().is_some_and(|table| table.opens(word) && !table.is_inflected(word)) && !Roles::of(word).is_small()
     }
 
+    /// Returns whether a word states a deed in the third person, as "deletes".
+    pub(crate) fn is_deed(&self, word: &str) -> bool {
+        let base = self.table().filter(|_| word.ends_with('s')).and_then(|table| table.base_of_deed(word));
+        base.is_some_and(|base| self.is_verb(&base))
+    }
+
     /// Returns whether a word is a known noun.
     pub(crate) fn is_noun(&self, word: &str) -> bool {
         self.table().is_some_and(|table| table.names(word).is_some())

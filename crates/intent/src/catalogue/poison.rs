@@ -29,7 +29,7 @@ fn in_text(text: &str, lexicon: &Lexicon) -> Option<String> {
     if hidden.has(Sign::HiddenCharacters) || hidden.has(Sign::MixedScripts) || !normalized.unseen.is_empty() {
         return Some("hidden or disguised characters".to_owned());
     }
-    if let Some(attempt) = manipulation::find(&normalized.text).into_iter().next() {
+    if let Some(attempt) = manipulation::find_in_description(&normalized.text, lexicon).into_iter().next() {
         return Some(attempt.words.to_owned());
     }
     let lower = normalized.text.to_ascii_lowercase();

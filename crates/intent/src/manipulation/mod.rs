@@ -5,6 +5,7 @@
 
 mod forms;
 
+use super::lexicon::Lexicon;
 use super::sign::{Sign, Signs};
 use forms::{PATTERNS, Part};
 
@@ -16,6 +17,16 @@ pub(crate) struct Attempt<'a> {
 
 /// The attempts in a text, at most one of each kind.
 pub(crate) fn find(text: &str) -> Vec<Attempt<'_>> {
+    attempts(text, None)
+}
+
+/// The attempts in the description of a tool, where "it overwrites files without warning" tells what the tool does.
+pub(crate) fn find_in_description<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<Attempt<'a>> {
+    attempts(text, Some(lexicon))
+}
+
+/// The attempts in a text, which is a description if there is a lexicon.
+fn attempts<'a>(text: &'a str, description: Option<&Lexicon>) -> Vec<Attempt<'a>> {
     let mut found: Vec<Attempt<'_>> = Vec::new();
     let mut all = Signs::default();
     let mut words: Vec<Word<'_>> = Vec::new();
@@ -35,7 +46,8 @@ pub(crate) fn find(text: &str) -> Vec<Attempt<'_>> {
                     continue;
                 }
                 let Some(length) = matched(&form.parts, here) else { continue };
-                if is_content(&words, place) || form.sign == Sign::Conceal && is_kind(text, clause) {
+                let is_effect = description.is_some_and(|lexicon| is_effect(&words, place, length, lexicon));
+                if is_effect || is_content(&words, place) || form.sign == Sign::Conceal && is_kind(text, clause) {
                     continue;
                 }
                 all.add(form.sign);
@@ -149,6 +161,25 @@ fn is_content(words: &[Word<'_>], place: usize) -> bool {
     let asked = words.first().filter(|_| place > 0).is_some_and(|word| in_class("asking", word));
     let near = words.get(place.saturating_sub(3)..place).unwrap_or(&[]);
     asked || near.iter().any(|word| in_class("about", word))
+}
+
+/// Returns whether the phrase at `place` warns of what a tool does: it ends its clause, tells nobody anything, and the
+/// clause states an effect instead of giving an order.
+fn is_effect(words: &[Word<'_>], place: usize, length: usize, lexicon: &Lexicon) -> bool {
+    let (before, phrase) = words.split_at(place);
+    let is_notice = phrase.len() == length && phrase.first().is_some_and(|word| word.is("without"));
+    if !is_notice || !phrase.iter().skip(1).all(|word| in_class("notice", word)) {
+        return false;
+    }
+    let Some(first) = before.first().filter(|_| !before.iter().any(|word| in_class("ordering", word))) else {
+        return false;
+    };
+    let has_subject = before.windows(2).any(|pair| match pair {
+        [subject, verb] => in_class("thing", subject) && in_class("does", verb),
+        _ => false,
+    });
+    let is_verb = lexicon.is_verb(&first.lower);
+    has_subject || !is_verb && (lexicon.is_deed(&first.lower) || before.iter().any(|word| in_class("does", word)))
 }
 
 /// Returns whether the surrounding sentence is about a secret that harms nobody.
