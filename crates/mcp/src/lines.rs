@@ -282,7 +282,7 @@ struct Head {
     id: Option<String>,
     is_request: bool,
     is_answer: bool,
-    /// Whether it claims to be a message of JSON-RPC.
+    /// Set for a line with the member `jsonrpc`, unlike a line of a log.
     is_message: bool,
 }
 
