@@ -9,8 +9,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use setup::{Answer, Setup};
 
@@ -430,6 +432,41 @@ fn a_connection_answers_only_what_it_asked_the_user_itself() {
     assert_eq!(other("escalation/approve", agree("host-user"))["error"]["data"]["code"], "FORBIDDEN");
     assert_eq!(asking("escalation/approve", agree("operator"))["error"]["data"]["code"], "FORBIDDEN");
     assert_eq!(asking("escalation/approve", agree("host-user"))["result"]["state"], "approved");
+}
+
+#[test]
+fn a_gateway_that_is_asked_to_end_ends_its_server() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let folder = tempfile::tempdir().unwrap();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let ids = folder.path().join(format!("{signal:?}"));
+        let script = "sleep 600 & echo $$ $! > $IDS.new; mv $IDS.new $IDS; wait";
+        let mut command = setup.command(&["mcp", "wrap", "--server", "s", "--", "sh", "-c", script]);
+        command.env("IDS", &ids).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut gateway = command.spawn().unwrap();
+        let client = json!({ "name": "t", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        let first = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        writeln!(gateway.stdin.as_mut().unwrap(), "{first}").unwrap();
+        until(|| ids.exists());
+        kill_process(Pid::from_child(&gateway), signal).unwrap();
+        until(|| gateway.try_wait().unwrap().is_some());
+        for id in std::fs::read_to_string(&ids).unwrap().split_whitespace() {
+            let state = || std::fs::read_to_string(format!("/proc/{id}/stat"));
+            let id = Pid::from_raw(id.parse().unwrap()).unwrap();
+            until(|| test_kill_process(id).is_err() || state().is_ok_and(|state| state.contains(") Z ")));
+        }
+    }
+}
+
+/// Waits for a condition that other processes make true.
+fn until(mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
