@@ -265,8 +265,11 @@ impl ToolCall {
             Ok(result) if is_tool_result(&result) => {
                 verbatim = self.context.extensions.get::<Verbatim>().map(|reply| (reply, self.complete(&result, text)));
                 let outcome = outcome(&result);
-                // The text takes the place of the typed result.
-                let typed = if verbatim.is_some() { CallToolResult::default() } else { typed(&result) };
+                let typed = match verbatim {
+                    // The text takes its place, unless the client used the id of the call twice.
+                    Some(_) => CallToolResult::error(vec![ContentBlock::text("the result went to another request")]),
+                    None => typed(&result),
+                };
                 (Some(outcome), observed(result), Ok(CallToolResponse::Complete(typed)))
             }
             Ok(_) => unknown(
