@@ -29,7 +29,7 @@ pub struct Profile {
     pub write: BTreeSet<PathBuf>,
     /// Caches among them that are made before the run where they are missing.
     pub caches: BTreeSet<PathBuf>,
-    /// Where a link on the way to one of these paths leads. One that leads elsewhere at the start stops the run.
+    /// The places to which links on the way to these paths lead. One that leads elsewhere at the start stops the run.
     pub links: BTreeMap<PathBuf, PathBuf>,
     /// Devices that may be read and written.
     pub devices: BTreeSet<PathBuf>,
@@ -55,7 +55,7 @@ pub struct Keep {
     pub is_folder: bool,
 }
 
-/// What a run can do with a path.
+/// The use that a run can make of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// The path does not exist for the run.
@@ -311,7 +311,7 @@ struct Workspace {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
     caches: BTreeSet<PathBuf>,
-    /// What the acts of the request name for reading.
+    /// The paths that the acts of the request name for reading.
     named: BTreeSet<PathBuf>,
     named_temp: BTreeSet<PathBuf>,
     hosts: BTreeSet<String>,

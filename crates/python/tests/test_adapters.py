@@ -191,8 +191,9 @@ def test_mcp_answers_a_refused_call_with_an_error_result(governor, outcomes):
 
     allowed, denied, failed = asyncio.run(main())
     assert allowed.content[0].text == "the notes" and not allowed.is_error
-    assert denied.is_error and denied.structured_content["decision"] == "DENY"
-    assert denied.structured_content["proofId"].startswith("prf_")
+    refusal = denied.meta["rulekeep/refusal"]
+    assert denied.is_error and denied.structured_content is None and refusal["decision"] == "DENY"
+    assert refusal["proofId"].startswith("prf_")
     assert failed.is_error
     assert ran == ["/srv/a.txt", "/srv/none.txt"]
     assert outcomes() == [("ALLOW", "SUCCESS"), ("DENY", None), ("ALLOW", "FAILURE")]

@@ -58,7 +58,7 @@ pub(crate) struct Refused {
     pub(crate) hosts: Vec<String>,
 }
 
-/// What to say about a run that has ended.
+/// The words about a run that has ended.
 pub(super) struct Ended {
     /// The note of its outcome.
     pub(super) note: String,
@@ -264,7 +264,7 @@ fn texts(value: &Value, all: &mut String) {
     }
 }
 
-/// What a run was refused by its profile, as far as the paths in its complaints tell: `write "/etc/hosts"`. They are a
+/// The act that a run was refused by its profile, as far as the paths in its complaints tell: `write "/etc/hosts"`. They are a
 /// program's own words: what exists outside is named, or a plain new name in a folder that does.
 fn refused_path(profile: &Profile, said: &str) -> Option<String> {
     let exists = |path: &Path| path.symlink_metadata().is_ok();

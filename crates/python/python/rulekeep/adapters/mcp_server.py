@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 
 from ..errors import Denied
 from ..governor import Governor
@@ -35,4 +35,6 @@ class RulekeepMiddleware:
                 return result
         except Denied as denied:
             refusal = {"decision": denied.decision, "reason": str(denied), "proofId": denied.proof_id}
-            return CallToolResult(content=[TextContent(text=str(denied))], structured_content=refusal, is_error=True)
+            # Structured content would have to fit the schema of the tool's output.
+            told = {"content": [{"type": "text", "text": str(denied)}], "isError": True}
+            return CallToolResult.model_validate({**told, "_meta": {"rulekeep/refusal": refusal}})
