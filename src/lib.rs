@@ -179,7 +179,7 @@ pub mod catalogue {
 /// Escalations and pre-approvals: requests that a reviewer decides on. [`Governor::escalations`] lists and answers
 /// them; [`Escalations`](handle::Escalations) has an example.
 pub mod escalation {
-    pub use crate::governor::{EscalationAnswer, PreApprovalStanding};
+    pub use crate::governor::{EscalationClaim, PreApprovalStanding};
     pub use crate::model::{
         ApprovalOffer, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationState, PreApprovalId,
         PreApprovalState, Resolved, Review, ReviewNeed, Vote,
@@ -205,7 +205,7 @@ pub mod event {
 /// Grants: permissions to carry out one decision, which enforce its constraints. [`Enforcement::grant`] makes one,
 /// [`Governor::guard`] runs work under one, [`Governor::guard_command`] a program.
 pub mod grant {
-    pub use crate::governor::{AgentCommand, Confiner, GuardError, Guarded};
+    pub use crate::governor::{AgentCommand, Confiner, GuardError, GuardRequest, Guarded};
     pub use crate::model::{Grant, GrantError};
     pub use crate::narrow::narrowed;
 }

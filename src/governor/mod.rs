@@ -58,10 +58,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use alerting::events::{EventFilter, Subscription};
-pub use approvals::{EscalationAnswer, Escalations, PreApprovalStanding};
+pub use approvals::{EscalationClaim, Escalations, PreApprovalStanding};
 pub use builder::GovernorBuilder;
 pub use commands::{AgentCommand, Confiner};
-pub use decider::guard::{GuardError, Guarded};
+pub use decider::guard::{GuardError, GuardRequest, Guarded};
 pub use decider::pending::PendingEnforcement;
 pub use intake::catalogue::Tools;
 pub use intake::input_text::InputText;

@@ -7,10 +7,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
-use rulekeep::grant::{AgentCommand, Confiner, Grant, GrantError, GuardError, Guarded};
+use rulekeep::escalation::{EscalationQuery, Review};
+use rulekeep::grant::{AgentCommand, Confiner, Grant, GrantError, GuardError, GuardRequest, Guarded};
 use rulekeep::system::Timestamp;
-use rulekeep::{Agent, Decision, Durability, Governor, Outcome, PolicySet, ProofQuery, Tier};
+use rulekeep::{Agent, Decision, Durability, Governor, Intent, Outcome, PolicySet, ProofQuery, RiskLevel, Tier};
 
 use crate::common::{Hand, NOON};
 
@@ -279,4 +281,48 @@ fn a_command_has_a_program_and_a_folder() {
         let error = Confiner::attempt(program).unwrap_err();
         assert_eq!(error.code(), "CONFLICT", "{program}");
     }
+}
+
+#[test]
+fn guarded_work_waits_for_its_reviewer_and_runs_under_the_claim() {
+    let (governor, _) = ruled("effect = \"escalate\"\nreviewer = \"ann\"");
+    let intent = Intent::new("a", "read_file", RiskLevel::Low, ["file:read"]).unwrap();
+    for request in [GuardRequest::input("a", TEXT), GuardRequest::from(&intent)] {
+        let asked = governor.guard_wait(request, Duration::ZERO, |_| Ok::<_, GrantError>(()));
+        let Err(refused @ GuardError::Refused { .. }) = asked else { panic!("nobody has answered") };
+        assert!(refused.to_string().starts_with("the request was refused: ESCALATE: Escalated"), "{refused}");
+        for (approves, ran) in [(true, true), (false, false)] {
+            let reviewer = governor.clone();
+            let known = governor.escalations().list(&EscalationQuery::all()).unwrap().total;
+            let answering = thread::spawn(move || {
+                let newest = || reviewer.escalations().list(&EscalationQuery::all()).unwrap();
+                while newest().total == known {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                let (id, review) = (newest().items[0].id, Review::by("ann"));
+                let escalations = reviewer.escalations();
+                if approves { escalations.approve(id, review) } else { escalations.reject(id, review) }.unwrap();
+            });
+            let done = if approves {
+                governor.guard_wait(request, Duration::from_secs(60), |grant| grant.check().map(|()| 7))
+            } else {
+                block_on(governor.guard_wait_async(request, |_| ready(Ok::<_, GrantError>(7))))
+            };
+            answering.join().unwrap();
+            assert_eq!(done.as_ref().ok().map(|done| done.value), ran.then_some(7), "{done:?}");
+            if let Ok(done) = done {
+                let record = governor.log().record(&done.decided.enforcement.proof_id).unwrap();
+                assert_eq!((record.decision, record.outcome), (Decision::Allow, Some(Outcome::Success)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_grant_of_a_closed_governor_is_over() {
+    let (governor, _) = allowing();
+    let grant = governor.enforce_input("a", TEXT).unwrap().enforcement.grant().unwrap();
+    grant.check().unwrap();
+    governor.close().unwrap();
+    assert_eq!(grant.check(), Err(GrantError::Barred { reason: "the governor was closed".to_owned() }));
 }

@@ -17,6 +17,13 @@ mod _rulekeep {
     use super::Gateway;
 }
 
+/// Policies: a text, or a file by a `pathlib.Path`.
+#[derive(FromPyObject)]
+enum Policies {
+    Text(String),
+    File(PathBuf),
+}
+
 /// A governor in this process. Threads may share it; the interpreter's lock is released during each call.
 #[pyclass(frozen, module = "rulekeep._rulekeep")]
 struct Gateway {
@@ -31,7 +38,7 @@ impl Gateway {
     fn open(
         py: Python<'_>,
         path: Option<PathBuf>,
-        policies: Option<PathBuf>,
+        policies: Option<Policies>,
         durability: &str,
         auto_register: bool,
         confiner: Option<PathBuf>,
@@ -41,7 +48,11 @@ impl Gateway {
                 durability.parse().map_err(|error| Error::input("durability", format!("{error}")))?;
             let mut builder = Governor::builder().durability(durability);
             if let Some(policies) = policies {
-                builder = builder.policies(PolicySet::from_file(policies)?);
+                builder = builder.policies(match policies {
+                    Policies::Text(text) if text.trim_start().starts_with('{') => PolicySet::from_json(&text)?,
+                    Policies::Text(text) => PolicySet::from_toml(&text)?,
+                    Policies::File(file) => PolicySet::from_file(file)?,
+                });
             }
             if auto_register {
                 builder = builder.auto_register();

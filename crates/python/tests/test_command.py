@@ -20,7 +20,7 @@ constraints = { confine = "workspace" }
 id = "others-run"
 effect = "allow"
 when = "!has(context.confinable)"
-match.capabilities = ["file:read", "file:write", "code:execute"]
+match.capabilities = ["*:read", "*:execute"]
 """
 
 

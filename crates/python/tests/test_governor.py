@@ -131,3 +131,13 @@ def test_threads_share_a_governor(governor):
         thread.join()
     assert governor.query("a")["total"] == 200
     assert governor.verify()["valid"] is True
+
+
+def test_policies_can_be_a_text_in_both_formats():
+    toml = 'name = "p"\n[[rule]]\nid = "all"\neffect = "allow"\n'
+    for text in (toml, '{"name": "p", "rule": [{"id": "all", "effect": "allow"}]}'):
+        with rulekeep.Governor.open(policies=text, auto_register=True) as governor:
+            assert governor.enforce(agent_id="a", input="Delete all customer records")["decision"] == "ALLOW"
+    with pytest.raises(rulekeep.RulekeepError):
+        rulekeep.Governor.open(policies="no-such-file.toml")
+    assert rulekeep.__version__.count(".") == 2

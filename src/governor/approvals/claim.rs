@@ -80,9 +80,9 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::ProofNotFound`] for an unknown escalation.
-    pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
+    pub fn claim_async(self, id: EscalationId, intent: &Intent) -> Result<EscalationClaim, Error> {
         self.inner.approvals.escalation(id)?;
-        Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
+        Ok(EscalationClaim { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
     /// Returns a future that completes when the escalation is no longer pending, at once for an unknown id. It blocks
@@ -258,14 +258,14 @@ fn answered(answer: ProofRecord, offer: ApprovalOffer) -> Enforcement {
 /// It is woken when the escalation is answered or expires. The verdict is returned once it is on disk, whatever the
 /// governor's durability.
 #[must_use = "it does nothing unless it is awaited"]
-pub struct EscalationAnswer {
+pub struct EscalationClaim {
     ending: Ending,
     intent: Intent,
     /// The claimed decision, until it is durable.
     taken: Option<PendingEnforcement>,
 }
 
-impl EscalationAnswer {
+impl EscalationClaim {
     fn claim_open(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
         let approvals = &self.ending.approvals;
         let (enforcement, sequence) = approvals.claim_open(open, &self.intent)?;
@@ -273,7 +273,7 @@ impl EscalationAnswer {
     }
 }
 
-impl Future for EscalationAnswer {
+impl Future for EscalationClaim {
     type Output = Result<Enforcement, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -327,9 +327,9 @@ impl Drop for Ending {
     }
 }
 
-impl std::fmt::Debug for EscalationAnswer {
+impl std::fmt::Debug for EscalationClaim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EscalationAnswer").field("id", &self.ending.id).finish_non_exhaustive()
+        f.debug_struct("EscalationClaim").field("id", &self.ending.id).finish_non_exhaustive()
     }
 }
 
@@ -358,7 +358,7 @@ mod tests {
         let (governor, intent) = asking();
         let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
         let open = governor.inner.approvals.queue.open(id).unwrap();
-        let answer = || Box::pin(governor.escalations().answer(id, &intent).unwrap());
+        let answer = || Box::pin(governor.escalations().claim_async(id, &intent).unwrap());
         let mut held = answer();
         for _ in 0..100 {
             // All of one task, so that their wakers are equal.

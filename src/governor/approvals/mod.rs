@@ -33,7 +33,7 @@ mod resolve;
 mod restore;
 mod review;
 
-pub use claim::EscalationAnswer;
+pub use claim::EscalationClaim;
 pub(crate) use preapproval_table::PreApprovals;
 pub use preapprovals::PreApprovalStanding;
 pub(crate) use queue::Queue;

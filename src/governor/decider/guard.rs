@@ -1,18 +1,20 @@
 //! Guarded work: decide, run under the grant's limits, report the outcome.
 
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::governor::decider::pending::PendingEnforcement;
 use crate::governor::intake::risk::RiskSource;
 use crate::governor::{Decider, Governor};
 use crate::model::parts::InputEnforcementParts;
 use crate::model::{
-    Error, Grant, GrantError, GrantTerms, Input, InputEnforcement, Outcome, OutcomeReport, ParseResult, ProofId,
+    Decision, Enforcement, Error, EscalationId, Grant, GrantError, GrantTerms, Input, InputEnforcement, Intent,
+    Outcome, OutcomeReport, ParseResult, ProofId,
 };
 use crate::proof::Ticket;
 use crate::telemetry::Work;
@@ -60,6 +62,79 @@ impl Governor {
         self.inner.decider.guard_decided(decided, work)
     }
 
+    /// [`Governor::guard`] for a request that a reviewer may have to agree to: after ESCALATE, waits up to `timeout` for
+    /// the answer, and claims an approval. Blocks the thread.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    ///
+    /// use rulekeep::escalation::{EscalationQuery, Review};
+    /// use rulekeep::grant::{GrantError, GuardRequest};
+    /// use rulekeep::{Governor, PolicySet};
+    ///
+    /// let rules = "name = \"p\"\n[[rule]]\nid = \"asks\"\neffect = \"escalate\"\nreviewer = \"ann\"";
+    /// let builder = Governor::builder().policies(PolicySet::from_toml(rules)?).auto_register();
+    /// let governor = builder.open_in_memory()?;
+    /// let reviewer = governor.clone();
+    /// let answered = thread::spawn(move || {
+    ///     while reviewer.escalations().list(&EscalationQuery::all())?.items.is_empty() {
+    ///         thread::sleep(Duration::from_millis(5));
+    ///     }
+    ///     let asked = reviewer.escalations().list(&EscalationQuery::all())?.items[0].id;
+    ///     reviewer.escalations().approve(asked, Review::by("ann"))
+    /// });
+    /// let payment = GuardRequest::input("clerk", "Pay 40 EUR to Bob");
+    /// let paid = governor.guard_wait(payment, Duration::from_secs(30), |grant| {
+    ///     grant.check()?;
+    ///     Ok::<_, GrantError>("paid")
+    /// })?;
+    /// assert_eq!(paid.value, "paid");
+    /// # answered.join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::guard`]; [`GuardError::Refused`] also for an answer that is not there in time.
+    pub fn guard_wait<T, E>(
+        &self,
+        request: GuardRequest<'_>,
+        timeout: Duration,
+        work: impl FnOnce(Grant) -> Result<T, E>,
+    ) -> Result<Guarded<T>, GuardError<E>> {
+        let decided = self.inner.decider.decided(request).map_err(GuardError::Undecided)?;
+        let answer = match pending(&decided) {
+            Some(id) => self.escalations().wait(id, &decided.parse.intent, timeout).map_err(GuardError::Undecided)?,
+            None => None,
+        };
+        self.inner.decider.guard_decided(answer_to(decided, answer), work)
+    }
+
+    /// [`Governor::guard_wait`] for async work. It has no timeout other than the escalation's expiry: wrap the future in
+    /// your runtime's.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Governor::guard`].
+    pub async fn guard_wait_async<T, E, F>(
+        &self,
+        request: GuardRequest<'_>,
+        work: impl FnOnce(Grant) -> F,
+    ) -> Result<Guarded<T>, GuardError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let decided = self.inner.decider.decided(request).map_err(GuardError::Undecided)?;
+        let answer = match pending(&decided) {
+            Some(id) => {
+                let claim = self.escalations().claim_async(id, &decided.parse.intent).map_err(GuardError::Undecided)?;
+                Some(claim.await.map_err(GuardError::Undecided)?)
+            }
+            None => None,
+        };
+        self.inner.decider.guard_decided_async(answer_to(decided, answer), work).await
+    }
+
     /// [`Governor::guard`] for async work, on any runtime.
     ///
     /// Nothing is decided before the first poll, and a thread is blocked only as by [`Governor::enforce_pending`]. The
@@ -104,8 +179,23 @@ impl Governor {
         let (parse, pending) =
             self.inner.decider.enforce_input_pending(agent_id, input.into()).map_err(GuardError::Undecided)?;
         let enforcement = pending.await.map_err(GuardError::Undecided)?;
-        let (grant, decided) = granted(InputEnforcement::from(InputEnforcementParts { enforcement, parse }))?;
-        let mut running = Running::of(&self.inner.decider, &grant, AtDrop::Enqueue);
+        let decided = InputEnforcement::from(InputEnforcementParts { enforcement, parse });
+        self.inner.decider.guard_decided_async(decided, work).await
+    }
+}
+
+impl Decider {
+    /// Runs async work under the grant of a decision and reports the outcome.
+    async fn guard_decided_async<T, E, F>(
+        self: &Arc<Self>,
+        decided: InputEnforcement,
+        work: impl FnOnce(Grant) -> F,
+    ) -> Result<Guarded<T>, GuardError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let (grant, decided) = granted(decided)?;
+        let mut running = Running::of(self, &grant, AtDrop::Enqueue);
         let result = {
             // Dropped at the end of the block, so that late work has ended before it is reported.
             let mut work = pin!(work(grant));
@@ -125,9 +215,21 @@ impl Governor {
         };
         running.conclude(ended, decided, reported.err())
     }
-}
 
-impl Decider {
+    /// Decides on a request in either form.
+    fn decided(&self, request: GuardRequest<'_>) -> Result<InputEnforcement, Error> {
+        match request {
+            GuardRequest::Input { agent_id, input } => self.enforce_input(agent_id, input),
+            GuardRequest::Intent(intent) => {
+                // The decision is made on the parser's result, so that is what an approval covers.
+                let intent = self.intake.inputs.bound(Cow::Borrowed(intent))?.into_owned();
+                let enforcement = self.enforce(&intent, RiskSource::Caller)?;
+                let parse = ParseResult::new(intent, 1.0, Vec::new());
+                Ok(InputEnforcement::from(InputEnforcementParts { enforcement, parse }))
+            }
+        }
+    }
+
     /// Runs work under the grant of a decision and reports the outcome.
     pub(crate) fn guard_decided<T, E>(
         self: &Arc<Self>,
@@ -158,6 +260,49 @@ impl Decider {
     }
 }
 
+/// A request for guarded work: a text or tool call of an agent, or an intent.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum GuardRequest<'a> {
+    /// A request that is parsed first.
+    #[non_exhaustive]
+    Input {
+        /// The agent that asks.
+        agent_id: &'a str,
+        /// The text, with its context.
+        input: Input<'a>,
+    },
+    /// An intent.
+    Intent(&'a Intent),
+}
+
+impl<'a> GuardRequest<'a> {
+    /// The request of an agent, to be parsed first.
+    pub fn input(agent_id: &'a str, input: impl Into<Input<'a>>) -> Self {
+        Self::Input { agent_id, input: input.into() }
+    }
+}
+
+impl<'a> From<&'a Intent> for GuardRequest<'a> {
+    fn from(intent: &'a Intent) -> Self {
+        Self::Intent(intent)
+    }
+}
+
+/// The escalation that a decision waits for.
+fn pending(decided: &InputEnforcement) -> Option<EscalationId> {
+    let is_asked = decided.enforcement.decision == Decision::Escalate;
+    is_asked.then(|| EscalationId::of(decided.enforcement.proof_id))
+}
+
+/// The decision with the answer in its place, if there is one.
+fn answer_to(decided: InputEnforcement, answer: Option<Enforcement>) -> InputEnforcement {
+    match answer {
+        Some(enforcement) => InputEnforcement::from(InputEnforcementParts { enforcement, parse: decided.parse }),
+        None => decided,
+    }
+}
+
 /// The result of guarded work that succeeded, and the decision it rests on.
 #[derive(Debug)]
 #[must_use = "it tells whether the outcome was reported"]
@@ -179,7 +324,7 @@ pub enum GuardError<E> {
     #[error("the request was not decided: {0}")]
     Undecided(Error),
     /// The decision gives no grant, and the work did not run. After an ALLOW or DEGRADE no outcome is reported.
-    #[error("the request was refused: {why}")]
+    #[error("the request was refused: {}", reason(decided, why))]
     Refused {
         /// The decision and the parse.
         decided: Box<InputEnforcement>,
@@ -206,6 +351,14 @@ pub enum GuardError<E> {
         /// The error if the FAILURE could not be reported.
         unreported: Option<Box<Error>>,
     },
+}
+
+/// The reason for a refusal: that of the decision, unless the grant was refused for another.
+fn reason(decided: &InputEnforcement, why: &GrantError) -> String {
+    match why {
+        GrantError::NotGranted { decision } => format!("{decision}: {}", decided.enforcement.reasoning),
+        why => why.to_string(),
+    }
 }
 
 /// The grant of a decision, or the refusal.

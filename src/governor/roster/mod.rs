@@ -74,6 +74,9 @@ impl GrantAuthority for Roster {
     }
 
     fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
+        if self.base.log.is_closed() {
+            return Some("the governor was closed".to_owned());
+        }
         let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
         let agent = cell.read();
         let stopped = self.stops.load().refusal(&agent);

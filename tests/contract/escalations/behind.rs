@@ -126,7 +126,7 @@ fn who_awaits_an_answer_that_a_crash_left_is_woken() {
     let governor = opened(&hand, left.path());
     let (told, woken) = mpsc::channel();
     let waker = Waker::from(Arc::new(Told(told)));
-    let mut answer = pin!(governor.escalations().answer(id, &payment(7)).unwrap());
+    let mut answer = pin!(governor.escalations().claim_async(id, &payment(7)).unwrap());
     let granted = loop {
         match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(granted) => break granted.unwrap(),

@@ -90,12 +90,13 @@ fn a_task_awaits_the_answer() {
     let (id, _) = ask(&governor, &payment(40));
     let (other, _) = ask(&governor, &payment(41));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| block_on(governor.escalations().answer(id, &payment(40)).unwrap()).unwrap());
-        let denied = scope.spawn(|| block_on(governor.escalations().answer(other, &payment(41)).unwrap()).unwrap());
+        let waiting = scope.spawn(|| block_on(governor.escalations().claim_async(id, &payment(40)).unwrap()).unwrap());
+        let denied =
+            scope.spawn(|| block_on(governor.escalations().claim_async(other, &payment(41)).unwrap()).unwrap());
         governor.escalations().approve(id, by("ann")).unwrap();
         governor.escalations().reject(other, by("ann")).unwrap();
         assert_eq!(waiting.join().unwrap().decision, Decision::Allow);
         assert_eq!(denied.join().unwrap().decision, Decision::Deny);
     });
-    assert_eq!(code(block_on(governor.escalations().answer(id, &payment(40)).unwrap())), "CONFLICT");
+    assert_eq!(code(block_on(governor.escalations().claim_async(id, &payment(40)).unwrap())), "CONFLICT");
 }

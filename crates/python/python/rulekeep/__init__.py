@@ -11,10 +11,14 @@
     def send_email(to: str, body: str) -> None: ...
 """
 
+from importlib.metadata import version as _version
+
 from .errors import Denied, RulekeepError
 from .governor import Governor
 from .guard import ToolCall, current_verdict
 from .types import Intent, Parse, Record, Statistics, Verdict
+
+__version__ = _version("rulekeep")
 
 __all__ = [
     "Denied",
@@ -26,5 +30,6 @@ __all__ = [
     "Statistics",
     "ToolCall",
     "Verdict",
+    "__version__",
     "current_verdict",
 ]

@@ -4,7 +4,7 @@ class Gateway:
     @staticmethod
     def open(
         path: str | Path | None,
-        policies: str | Path | None,
+        policies: str | Path | None,  # a text, or the path of a file
         durability: str,
         auto_register: bool,
         confiner: str | Path | None,

@@ -39,13 +39,16 @@ class Governor:
     ) -> Governor:
         """Opens the store in a folder, which is made where there is none; without a path, one in memory.
 
-        ``policies`` is a TOML or JSON file; without it the set last in force applies, in a new store the recommended one.
+        ``policies`` is a TOML or JSON file, or the text of one; without it the set last in force applies, in a new store the recommended one.
         ``durability`` is ``sync`` (a decision is on disk before it is returned), ``buffered``, or ``sync-from:RISK``.
         ``auto_register`` registers unknown agents when they first ask. ``confiner`` is the program ``rulekeep``, by its path
         or its name, which confines the commands of `guard_command`.
         """
-        folder, file, program = (None if name is None else Path(name) for name in (path, policies, confiner))
-        return cls(Gateway.open(folder, file, durability, auto_register, program))
+        folder, program = (None if name is None else Path(name) for name in (path, confiner))
+        # A file's name has no line break and no brace.
+        is_text = isinstance(policies, str) and ("\n" in policies or "{" in policies)
+        rules = None if policies is None else str(policies) if is_text else Path(policies)
+        return cls(Gateway.open(folder, rules, durability, auto_register, program))
 
     def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """Makes any call of the sidecar's protocol by its name. The parameters and the answer are JSON values."""

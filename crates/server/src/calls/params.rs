@@ -116,6 +116,12 @@ impl Params {
         self.fields.insert(name.to_owned(), value);
     }
 
+    /// Drops parameters with other names, at the edge of a protocol that lets its messages have more.
+    pub(crate) fn only(mut self, known: &[&str]) -> Self {
+        self.fields.retain(|name, _| known.contains(&name.as_str()));
+        self
+    }
+
     /// Refuses parameters with other names.
     pub(crate) fn refuse_others(&self, known: &[&str]) -> Result<(), Error> {
         match self.fields.keys().find(|name| !known.contains(&name.as_str())) {

@@ -138,7 +138,7 @@ pub(super) struct Evaluate(Intent);
 
 impl Read for Evaluate {
     fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
-        params.typed::<Evaluation>(spec)?.intent().map(Self)
+        params.only(PARTS).typed::<Evaluation>(spec)?.intent().map(Self)
     }
 }
 
@@ -181,12 +181,15 @@ pub(super) enum EvaluateEach {
     },
 }
 
+/// The parts of an evaluation. The protocol lets senders add others, which are ignored.
+const PARTS: &[&str] = &["subject", "action", "resource", "context"];
 /// Maximum number of evaluations in a request.
 const MOST: usize = 100;
 
 impl Read for EvaluateEach {
     fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
-        let Evaluations { subject, action, resource, context, evaluations, options } = params.typed(spec)?;
+        let Evaluations { subject, action, resource, context, evaluations, options } =
+            params.only(&[PARTS, &["evaluations", "options"]].concat()).typed(spec)?;
         let shared = [("subject", subject), ("action", action), ("resource", resource), ("context", context)];
         let evaluations = evaluations.unwrap_or_default();
         if evaluations.len() > MOST {

@@ -204,6 +204,14 @@ fn an_attribute_counts_in_properties_as_it_does_in_the_context() {
 }
 
 #[test]
+fn an_unknown_part_of_an_evaluation_is_ignored() {
+    let live = watchful();
+    let mut body = asked("document", "read");
+    body["foo"] = json!({ "bar": 1 });
+    assert_eq!(decision(&live, &body), "ALLOW");
+}
+
+#[test]
 fn an_unknown_property_stays_below_its_resource_for_conditions() {
     let live = watchful();
     let mut body = asked("document", "read");

@@ -81,6 +81,8 @@ const AGENTS: &[(&str, &str)] = &[
     ("GET", "/escalations/x"),
     ("POST", "/escalations/x/claim"),
     ("POST", "/escalations/x/wait"),
+    ("POST", "/commands/request"),
+    ("POST", "/commands/start"),
 ];
 
 #[test]

@@ -23,6 +23,7 @@ fn every_path_answers_as_it_is_described() {
     agents(&mut live);
     contract(&mut live, &governor);
     people(&mut live, &governor);
+    commands(&mut live);
     tasks(&mut live);
     policies(&mut live);
     tools(&mut live);
@@ -55,6 +56,17 @@ fn agents(live: &mut Live) {
     let lines = live.ask("agent_export", &[], "", None)["lines"].clone();
     live.ask("agent_import", &[], "", json!({ "lines": lines }));
     live.ask("agent_retire", &[("agentId", "c")], "", None);
+}
+
+fn commands(live: &mut Live) {
+    let (command, folder) = (json!(["ls"]), std::env::current_dir().unwrap());
+    let asked = json!({ "agentId": "a", "command": command, "folder": folder, "context": { "environment": "test" } });
+    let mut request = live.ask("command_request", &[], "", asked);
+    request["agentId"] = json!("a");
+    let decided = live.ask("enforce", &[], "", request);
+    assert_eq!(decided["decision"], "ALLOW", "{decided}");
+    let start = json!({ "proofId": decided["proofId"], "command": command, "folder": folder });
+    assert_eq!(live.ask("command_start", &[], "", start)["command"], command);
 }
 
 fn contract(live: &mut Live, governor: &Governor) {
