@@ -118,6 +118,35 @@ impl Log<'_> {
         }
     }
 
+    /// Returns the newest checkpoint that is stored beside the journal, if any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when it cannot be read.
+    pub fn stored_checkpoint(self) -> Result<Option<String>, Error> {
+        self.governor.inner.base.log.kept_checkpoint()
+    }
+
+    /// Returns a proof like [`Log::prove`](crate::handle::Log::prove), against a checkpoint that was made earlier. It
+    /// needs no key and writes nothing. The log must agree with the checkpoint, whose signature is not verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a checkpoint that cannot be read; [`Error::Conflict`] when the record is newer;
+    /// [`Error::Contradicted`] when the log has fewer or other entries; [`Error::ProofNotFound`]; and
+    /// [`Error::ChainBroken`] for a broken log.
+    pub fn prove_with_checkpoint(self, proof_id: &ProofId, note: &str) -> Result<String, Error> {
+        let kept = Checkpoint::read_unverified(note).map_err(|error| Error::input("checkpoint", error.to_string()))?;
+        self.agree(&kept)?;
+        let index = self.record(proof_id)?.id.sequence().get();
+        if index >= kept.size() {
+            let message = format!("the checkpoint has {} entries and ends before {proof_id}", kept.size());
+            return Err(Error::Conflict { message });
+        }
+        let path = self.governor.inner.base.log.inclusion(index, kept.size())?;
+        Ok(InclusionProof::new(index, path, note).to_string())
+    }
+
     /// Returns a proof that the log of `old_size` entries is a prefix of the log of `new_size` entries, for checkpoints
     /// of these sizes. [`verify_consistency`](crate::checkpoint::verify_consistency) verifies it.
     ///
@@ -158,16 +187,7 @@ impl Log<'_> {
     /// with [`BrokenKind::Tampering`] when its entries differ; [`Error::InvalidInput`] for a checkpoint that cannot be
     /// read or is not signed by the key; otherwise the errors of [`Governor::verify`].
     pub fn verify_checkpoint(self, note: &str, key: &VerifierKey) -> Result<(), Error> {
-        let Some(Breakage { kind, expected, found, .. }) = self.contradiction(&opened(note, key)?)? else {
-            return Ok(());
-        };
-        let message = match kind {
-            BrokenKind::Missing => format!("the log had {expected} by the checkpoint, and has {found}"),
-            _ => format!(
-                "the log had the {expected} by the checkpoint, and has {found}: it was rewritten, or is another log"
-            ),
-        };
-        Err(Error::Contradicted { kind, message })
+        self.agree(&opened(note, key)?)
     }
 
     /// Verifies the log like [`Log::verify`](crate::handle::Log::verify), and against a checkpoint that was stored
@@ -191,6 +211,20 @@ impl Log<'_> {
             found.valid = found.first_broken.is_none();
         }
         Ok(found)
+    }
+
+    /// Fails if the log contradicts a checkpoint.
+    fn agree(self, kept: &Checkpoint) -> Result<(), Error> {
+        let Some(Breakage { kind, expected, found, .. }) = self.contradiction(kept)? else {
+            return Ok(());
+        };
+        let message = match kind {
+            BrokenKind::Missing => format!("the log had {expected} by the checkpoint, and has {found}"),
+            _ => format!(
+                "the log had the {expected} by the checkpoint, and has {found}: it was rewritten, or is another log"
+            ),
+        };
+        Err(Error::Contradicted { kind, message })
     }
 
     /// The contradiction between the log and a checkpoint, if any.

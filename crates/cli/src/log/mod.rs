@@ -6,7 +6,7 @@
 //! | `tail.rs` | `tail` |
 //! | `verify.rs` | `verify`, `check` |
 //! | `export.rs` | `export`, `import` |
-//! | `checkpoint.rs` | `checkpoint`, `prove` |
+//! | `checkpoint.rs` | `checkpoint`, `prove`, `check-proof` |
 //! | `maintain.rs` | `archive`, `erase`, `repair` |
 //! | `work.rs` | progress, Ctrl-C, and files that are written completely or not at all |
 
@@ -58,14 +58,19 @@ pub(crate) enum Command {
     /// Creates a store from an export with all entries
     #[command(after_help = "Examples:\n  rulekeep log import --store imported entries.jsonl")]
     Import(export::Import),
-    /// Proves that a record is in the log, or that the log only grew
+    /// Proves that a record is in the log of a checkpoint, or that the log only grew; only reads the store
     #[command(
-        after_help = "Examples:\n  rulekeep log prove prf_01m89vy2x6z7e9r8r000000003 --to record.tlog-proof\n  rulekeep log prove --from-size 1 --to-size 3"
+        after_help = "Examples:\n  rulekeep log prove prf_01m89vy2x6z7e9r8r000000003 --checkpoint monday.txt --out record.tlog-proof\n  rulekeep log prove --from-size 1 --to-size 3"
     )]
     Prove(checkpoint::Prove),
+    /// Verifies a proof of `log prove` from files alone; the exit code is 1 if it does not hold
+    #[command(
+        after_help = "Examples:\n  rulekeep log check-proof export.jsonl proof.tlog-proof --key example.com/agents+b9a83f13+Ae1JKMYo0cLG6ukDOJBZlWEpWSc6XGP5NjbBRhSshzfR"
+    )]
+    CheckProof(checkpoint::CheckProof),
     /// Signs a checkpoint of the log, to be kept elsewhere
     #[command(
-        after_help = "Examples:\n  rulekeep log checkpoint --to checkpoint.txt\n  rulekeep log checkpoint --store store --checkpoint-name example.com/agents --checkpoint-seed seed.hex"
+        after_help = "Examples:\n  rulekeep log checkpoint --out checkpoint.txt\n  rulekeep log checkpoint --store store --checkpoint-name example.com/agents --checkpoint-seed seed.hex"
     )]
     Checkpoint(checkpoint::Create),
     /// Moves old entries to an archive file
@@ -92,7 +97,8 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Check(options) => verify::check(&options),
         Command::Export(options) => export::run(&options),
         Command::Import(options) => export::import(&options),
-        Command::Prove(options) => checkpoint::prove(options),
+        Command::Prove(options) => checkpoint::prove(&options),
+        Command::CheckProof(options) => checkpoint::check(&options),
         Command::Checkpoint(options) => checkpoint::create(&options),
         Command::Archive(options) => maintain::archive(&options),
         Command::Repair(options) => maintain::repair(&options),

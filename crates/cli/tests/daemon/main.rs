@@ -515,7 +515,9 @@ fn advice_names_commands_and_settings() {
     assert!(!mistyped.stderr.contains("governor"), "{mistyped:?}");
     goes_on(&setup.hook("claude", &call("Read", &json!({ "file_path": "/home/u/shop/a.rs" }))));
     let records = setup.ask("proof/query", &json!({ "entityId": "claude" }));
-    let unsigned = setup.run(&["log", "prove", records["items"][0]["id"].as_str().unwrap()]);
+    let unproven = setup.run(&["log", "prove", records["items"][0]["id"].as_str().unwrap()]);
+    assert!(unproven.stderr.contains("rulekeep log checkpoint"), "{unproven:?}");
+    let unsigned = setup.operator(&["log", "checkpoint"]);
     assert!(unsigned.stderr.contains("[checkpoints] in the home's config.toml"), "{unsigned:?}");
 }
 

@@ -142,13 +142,20 @@ impl Made {
         copy(&store, &work.join("broken"));
         break_store(&work.join("broken"));
         fs::write(work.join("seed.hex"), SEED).unwrap();
+        copy(&store, &work.join("signed"));
+        let log = |line: &str| run(&[&["log"], line.split(' ').collect::<Vec<_>>().as_slice()].concat(), "");
+        log(
+            "checkpoint --store signed --checkpoint-name example.com/agents --checkpoint-seed seed.hex --out monday.txt",
+        );
+        let ids = ids(&answers);
+        log(&format!("prove {} --store signed --out proof.tlog-proof", ids["prf_"]));
         for name in ["policy.toml", "policy.cases.toml"] {
             fs::copy(home.join("policies").join(name), work.join(name)).unwrap();
         }
         fs::write(work.join("settings.json"), r#"{"permissions": {"allow": ["Bash(npm run test:*)"]}}"#).unwrap();
         world::write(&work);
         fs::write(work.join("token"), world::TOKEN).unwrap();
-        Self { folder, key, ids: ids(&answers), hub: world::Hub::start(world::orders(), false) }
+        Self { folder, key, ids, hub: world::Hub::start(world::orders(), false) }
     }
 }
 

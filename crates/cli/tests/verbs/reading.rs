@@ -8,9 +8,9 @@ use std::time::SystemTime;
 use crate::fixture::{Place, until};
 
 /// Every file and folder, with its modification time and its bytes.
-type Image = BTreeMap<PathBuf, (SystemTime, Vec<u8>)>;
+pub(crate) type Image = BTreeMap<PathBuf, (SystemTime, Vec<u8>)>;
 
-fn image(folder: &Path) -> Image {
+pub(crate) fn image(folder: &Path) -> Image {
     let mut found = Image::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -28,7 +28,7 @@ fn image(folder: &Path) -> Image {
     found
 }
 
-fn assert_same(before: &Image, after: &Image, by: &[&str]) {
+pub(crate) fn assert_same(before: &Image, after: &Image, by: &[&str]) {
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>(), "{by:?}");
     for (path, data) in before {
         assert!(data == &after[path], "{by:?} changed {}", path.display());

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::fixture::{Place, copy};
+use crate::reading::{assert_same, image};
 
 #[test]
 fn an_approval_binds_to_what_was_shown() {
@@ -125,16 +126,64 @@ fn a_checkpoint_that_is_kept_shows_a_log_that_was_put_back() {
     let place = Place::new();
     copy(&place.home().join("store"), &place.work().join("older"));
     place.ok(&["agents", "suspend", "support-1"]);
-    place.ok(&["log", "checkpoint", "--to", "kept"]);
+    place.ok(&["log", "checkpoint", "--out", "kept"]);
     let key = "example.com/agents+b9a83f13+Ae1JKMYo0cLG6ukDOJBZlWEpWSc6XGP5NjbBRhSshzfR";
     let against = ["--checkpoint", "kept", "--checkpoint-key", key];
     place.ok(&[["log", "verify"].as_slice(), &against].concat());
     place.fails(1, &[["log", "verify", "older"].as_slice(), &against].concat());
-    // With the daemon anybody may request a proof.
-    place.ok(&["up"]);
-    let mut command = place.command(&["log", "prove", place.id("prf_")]);
-    let proof = command.env_remove("RULEKEEP_OPERATOR_KEY").output().unwrap();
-    assert!(String::from_utf8_lossy(&proof.stdout).starts_with("c2sp.org/tlog-proof@v1\n"), "{proof:?}");
+}
+
+#[test]
+fn a_proof_is_made_and_checked_from_files_alone() {
+    let place = Place::new();
+    let key = "example.com/agents+b9a83f13+Ae1JKMYo0cLG6ukDOJBZlWEpWSc6XGP5NjbBRhSshzfR";
+    let record = place.id("prf_");
+    let proving = |arguments: &[&str]| {
+        let before = image(&place.home());
+        let mut command = place.command(&[&["log", "prove", record], arguments].concat());
+        let output = command.env_remove("RULEKEEP_OPERATOR_KEY").output().unwrap();
+        assert_same(&before, &image(&place.home()), arguments);
+        output
+    };
+    let refused = proving(&[]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("rulekeep log checkpoint"), "{refused:?}");
+    place.ok(&["log", "checkpoint", "--out", "kept"]);
+    let newest = proving(&[]);
+    assert!(newest.status.success(), "{newest:?}");
+    let later = place.json(&["tasks", "open", "support-1", "Read the file notes.txt"])["proofId"].clone();
+    let said = place.fails(1, &["log", "prove", later.as_str().unwrap(), "--checkpoint", "kept"]);
+    assert!(said.contains("ends before") && said.contains("rulekeep log checkpoint"), "{said}");
+    place.ok(&["log", "checkpoint", "--out", "later"]);
+    let said = place.fails(1, &["log", "prove", record, "--store", "store", "--checkpoint", "later"]);
+    assert!(said.contains("by the checkpoint"), "{said}");
+    fs::remove_file(place.home().join("seed.hex")).unwrap();
+    assert!(proving(&["--checkpoint", "kept", "--out", "proof"]).status.success());
+    assert_eq!(fs::read(place.work().join("proof")).unwrap().trim_ascii(), newest.stdout.trim_ascii());
+
+    fs::write(place.work().join("record"), place.ok(&["log", "show", record, "--json"])).unwrap();
+    let export = fs::read_to_string(place.work().join("export.jsonl")).unwrap();
+    let line = export.lines().find(|line| line.contains(&format!("\"id\":\"{record}\""))).unwrap();
+    fs::write(place.work().join("line"), line).unwrap();
+    fs::write(place.work().join("changed"), line.replace("\"ALLOW\"", "\"DENY\"")).unwrap();
+    fs::write(place.work().join("other"), export.lines().nth(2).unwrap()).unwrap();
+    fs::write(place.work().join("none"), export.lines().next().unwrap()).unwrap();
+    fs::remove_dir_all(place.home()).unwrap();
+    for file in ["record", "line", "export.jsonl"] {
+        let held = place.json(&["log", "check-proof", file, "proof", "--key", key]);
+        assert_eq!((&held["valid"], &held["record"]), (&json!(true), &json!(record)), "{file}");
+    }
+    let other = rulekeep::checkpoint::CheckpointKey::from_seed("example.com/agents", &[4; 32]).unwrap();
+    let other = other.verifier().to_string();
+    for (file, proof, key, says) in [
+        ("changed", "proof", key, "the record"),
+        ("other", "proof", key, "entry"),
+        ("none", "proof", key, "no record"),
+        ("line", "kept", key, "kept: "),
+        ("line", "proof", &other, "no signature by the key"),
+    ] {
+        let said = place.fails(1, &["log", "check-proof", file, proof, "--key", key]);
+        assert!(said.contains(says), "{file}: {said}");
+    }
 }
 
 #[test]
