@@ -35,6 +35,7 @@ mod serve;
 mod sidecar;
 mod signals;
 mod store;
+mod times;
 pub mod watch;
 
 use std::ffi::OsString;

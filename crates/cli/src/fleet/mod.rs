@@ -6,7 +6,7 @@
 //! | `orders.rs` | orders, and `sign` |
 //! | `read.rs` | `who`, `coverage`, `query`, `bundle`, `verify` |
 //! | `run.rs` | `hub`, `witness`, `key`, `enrol` |
-//! | `terms.rs` | stages, durations and amounts as people write them |
+//! | `terms.rs` | stages and amounts as people write them |
 
 mod link;
 mod orders;
@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Witness(run::WitnessOptions),
     /// Makes the key of an operator, a log or a witness, and prints its public half
     #[command(
-        after_help = "Examples:\n  rulekeep fleet key dana --to dana.key\n  rulekeep fleet key w1 --witness --to w1.key"
+        after_help = "Examples:\n  rulekeep fleet key dana --out dana.key\n  rulekeep fleet key w1 --witness --out w1.key"
     )]
     Key(run::KeyOptions),
     /// Prints an invitation, by which governors become members
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  rulekeep fleet coverage\n  rulekeep fleet coverage desk-1")]
     Coverage(read::Coverage),
     /// Prints copied records of all members as lines of JSON, newest first
-    #[command(after_help = "Examples:\n  rulekeep fleet query \"agent=support-1 decision=deny since=1d\"")]
+    #[command(after_help = "Examples:\n  rulekeep fleet query \"agent=support-1 decision=deny from=1d\"")]
     Query(read::Query),
     /// Prints the bundle by which a stranger verifies a copied record
     #[command(after_help = "Examples:\n  rulekeep fleet bundle prf_01m89vy2x6z7e9r8r000000003 > new-bundle.json")]

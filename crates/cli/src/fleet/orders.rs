@@ -64,7 +64,7 @@ pub(crate) enum Verb {
     },
     /// Puts a policy document in force, at once or in stages
     #[command(
-        after_help = "Examples:\n  rulekeep fleet roll policy.toml --plan canary:5%:4h,all --sign ann.key --to new.json"
+        after_help = "Examples:\n  rulekeep fleet roll policy.toml --plan canary:5%:4h,all --sign ann.key --out new.json"
     )]
     Roll {
         /// The document, in TOML
@@ -161,7 +161,7 @@ pub(crate) struct Found {
     #[arg(long, value_name = "N")]
     needed_to_loosen: usize,
     /// The term of a permit
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = terms::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::times::duration)]
     permit: Duration,
     #[command(flatten)]
     by: Giving,
@@ -175,7 +175,7 @@ pub(crate) struct Giving {
     signers: Vec<PathBuf>,
     /// Writes the order to this file, for more signatures, instead of giving it to the hub
     #[arg(long, value_name = "FILE", conflicts_with = "wait")]
-    to: Option<PathBuf>,
+    out: Option<PathBuf>,
     #[command(flatten)]
     trusted: Trusted,
     /// Waits until every member has the order in force or no permit; exits with 1 if one refuses it
@@ -189,10 +189,10 @@ pub(crate) struct Giving {
 /// An order in a file, and its further signatures.
 #[derive(clap::Args)]
 pub(crate) struct SignOptions {
-    /// The file, written anew if --to is not given
+    /// The file, written anew if --out is not given
     file: PathBuf,
     /// Gives the order to the hub
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, conflicts_with = "out")]
     post: bool,
     #[command(flatten)]
     by: Giving,
@@ -205,7 +205,7 @@ pub(super) fn give(verb: Verb) -> Result<ExitCode, Failed> {
     let chain = by.chain(founds)?;
     let order = Order::next(&chain, SystemClock.now(), command);
     let signed = order.sign(&by.keys()?).map_err(|error| error.to_string())?;
-    by.give(chain, &signed, by.to.as_ref())
+    by.give(chain, &signed, by.out.as_ref())
 }
 
 /// Adds signatures to an order.
@@ -219,7 +219,7 @@ pub(super) fn sign(options: &SignOptions) -> Result<ExitCode, Failed> {
     if *post {
         return by.give(by.chain(order.seq == 1)?, &signed, None);
     }
-    write(by.to.as_ref().unwrap_or(file), &signed)
+    write(by.out.as_ref().unwrap_or(file), &signed)
 }
 
 impl Verb {
@@ -275,12 +275,12 @@ impl Giving {
     }
 
     /// Verifies the next order of a chain, and writes it to a file or gives it to the hub.
-    fn give(&self, mut chain: Chain, signed: &SignedOrder, to: Option<&PathBuf>) -> Result<ExitCode, Failed> {
-        match (chain.add(signed), to) {
+    fn give(&self, mut chain: Chain, signed: &SignedOrder, out: Option<&PathBuf>) -> Result<ExitCode, Failed> {
+        match (chain.add(signed), out) {
             (Ok(_) | Err(OrderError::TooFewSignatures { .. }), Some(file)) => write(file, signed),
             (Ok(_), None) => self.post(signed),
             (Err(error @ OrderError::TooFewSignatures { .. }), None) => {
-                Err(format!("{error}; others add theirs to a file, by --to and: rulekeep fleet sign").into())
+                Err(format!("{error}; others add theirs to a file, by --out and: rulekeep fleet sign").into())
             }
             (Err(error), _) => Err(error.to_string().into()),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rulekeep::checkpoint::VerifierKey;
-use rulekeep::system::{Clock as _, SystemClock, Timestamp};
+use rulekeep::system::Timestamp;
 use rulekeep::{Decision, RiskLevel};
 use rulekeep_fleet::bundle::Bundle;
 use rulekeep_fleet::cosignature::WitnessKey;
@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::link::{Hub, read};
-use super::terms;
 use crate::operate::{Failed, upper};
 use crate::output::{self, Column, cell};
 
@@ -39,7 +38,7 @@ pub(crate) struct Coverage {
 /// The records to find.
 #[derive(clap::Args)]
 pub(crate) struct Query {
-    /// Filters such as agent=ID, governor=ID, decision=deny, risk=high, since=1d, until=TIME and limit=N
+    /// Filters such as agent=ID, governor=ID, decision=deny, risk=high, from=1d, to=TIME and limit=N
     #[arg(default_value = "")]
     filters: String,
     #[command(flatten)]
@@ -172,14 +171,8 @@ fn filter(text: &str) -> Result<(&str, String), String> {
         "agent" | "governor" if !value.is_empty() => value.to_owned(),
         "decision" => upper::<Decision>(value)?.to_string(),
         "risk" => upper::<RiskLevel>(value)?.to_string(),
-        "since" | "until" => match (terms::duration(value), value.parse::<Timestamp>()) {
-            (_, Ok(time)) => time.as_millis().to_string(),
-            (Ok(ago), _) => {
-                let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
-                SystemClock.now().as_millis().saturating_sub(ago).to_string()
-            }
-            (Err(_), Err(error)) => return Err(format!("{text}: expected a duration such as 1d, or {error}")),
-        },
+        "from" => return Ok(("since", crate::times::from(value)?.as_millis().to_string())),
+        "to" => return Ok(("until", crate::times::to(value)?.as_millis().to_string())),
         "limit" => value.parse::<u32>().map_err(|error| format!("{text}: {error}"))?.to_string(),
         _ => return Err(format!("{text:?}: expected {FILTERS}")),
     };
@@ -204,4 +197,4 @@ pub(super) fn verify(options: &Verify) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-const FILTERS: &str = "agent=, governor=, decision=, risk=, since=, until= or limit= with a value";
+const FILTERS: &str = "agent=, governor=, decision=, risk=, from=, to= or limit= with a value";

@@ -17,7 +17,6 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::link::{Trusted, read, set};
-use super::terms;
 use crate::operate::Failed;
 use crate::output;
 use crate::serve::{Tls, ended};
@@ -83,7 +82,7 @@ pub(crate) struct KeyOptions {
     name: String,
     /// The file to write, which only its owner can read
     #[arg(long, value_name = "FILE")]
-    to: PathBuf,
+    out: PathBuf,
     /// Prints the public half in the form of a witness
     #[arg(long)]
     witness: bool,
@@ -99,7 +98,7 @@ pub(crate) struct EnrolOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     uses: u32,
     /// The time for which they may
-    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = terms::duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = crate::times::duration)]
     time: Duration,
     /// The key file of an operator who signs
     #[arg(long = "sign", value_name = "FILE")]
@@ -185,7 +184,7 @@ async fn tell_problems(hub: hub::Hub) {
 pub(super) fn key(options: &KeyOptions) -> Result<ExitCode, Failed> {
     let key = CheckpointKey::generate(&options.name, &SystemEntropy).map_err(|error| error.to_string())?;
     let of_witness = WitnessKey::from_seed(&options.name, &key.seed()).map_err(|error| error.to_string())?;
-    write_key(&options.to, &key).map_err(|error| error.to_string())?;
+    write_key(&options.out, &key).map_err(|error| error.to_string())?;
     output::print(&if options.witness { of_witness.to_string() } else { key.verifier().to_string() })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,8 @@
-//! Stages, durations and amounts as people write them.
-
-use std::time::Duration;
+//! Stages and amounts as people write them.
 
 use rulekeep_fleet::order::{Mode, Stage};
+
+use crate::times::duration;
 
 /// A stage of a rollout: `shadow:5%:1h`, `canary:5%:4h` or `all`.
 pub(super) fn stage(text: &str) -> Result<Stage, String> {
@@ -16,15 +16,6 @@ pub(super) fn stage(text: &str) -> Result<Stage, String> {
     let percent = percent.strip_suffix('%').and_then(|percent| percent.parse().ok());
     let percent = percent.filter(|percent| (1..=100).contains(percent)).ok_or(STAGE)?;
     Ok(Stage { mode, percent, soak_seconds: duration(soak)?.as_secs() })
-}
-
-/// A duration: a number and `s`, `m`, `h` or `d`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)].into_iter().find_map(|(unit, seconds)| {
-        let count: u32 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(u64::from(count) * seconds)
-    });
-    seconds.map(Duration::from_secs).ok_or_else(|| format!("{text:?}: expected a duration such as 30s, 5m, 4h or 1d"))
 }
 
 /// A decimal number from 0 with at most six places, in millionths.
@@ -63,14 +54,6 @@ mod tests {
         }
         for wrong in ["", "-1", "+1", "1e3", ".5", "5.", "0.0000001", "9223372036854.775808", "1,000"] {
             assert!(millionths(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn durations_need_a_unit() {
-        assert_eq!(duration("1d"), Ok(Duration::from_secs(86_400)));
-        for wrong in ["", "1", "h", "-1h", "1.5h", "1 h", "99999999999d"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
         }
     }
 }

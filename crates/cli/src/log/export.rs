@@ -34,12 +34,12 @@ pub(crate) struct Options {
     entries: bool,
     /// The file to write (default: standard output); it is called FILE.part until it is complete
     #[arg(long, value_name = "FILE")]
-    to: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Continues FILE.part if it exists, and keeps it when interrupted
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "out")]
     resume: bool,
     /// Prints the report as JSON, on standard output
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "out")]
     json: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Import {
 pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     let governor = opened(&folder(options.store.as_ref())?)?;
     let progress = Progress::new("writing");
-    let report = if let Some(file) = &options.to {
+    let report = if let Some(file) = &options.out {
         to_file(&governor, file, options, &progress)?
     } else {
         let mut out = Standard::new();

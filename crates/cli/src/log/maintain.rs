@@ -20,11 +20,11 @@ use crate::operate::{Failed, holding, released, show};
 #[derive(clap::Args)]
 pub(crate) struct Archive {
     /// Archives entries from before this time, in whole segments; those of the last 31 days stay
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = crate::times::from)]
     before: Timestamp,
     /// The archive, a new file
     #[arg(long, value_name = "FILE")]
-    to: PathBuf,
+    out: PathBuf,
     #[command(flatten)]
     place: Place,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Erase {
     #[arg(long, value_name = "AGENT", group = "selection")]
     agent: Option<AgentId>,
     /// Erases the evidence of records from before this time
-    #[arg(long, value_name = "TIME", group = "selection")]
+    #[arg(long, value_name = "TIME", value_parser = crate::times::from, group = "selection")]
     before: Option<Timestamp>,
     /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
@@ -101,7 +101,7 @@ impl Place {
 
 /// Archives old entries.
 pub(super) fn archive(options: &Archive) -> Result<ExitCode, Failed> {
-    let report = options.place.work("the archive", |governor| governor.log().archive(options.before, &options.to))?;
+    let report = options.place.work("the archive", |governor| governor.log().archive(options.before, &options.out))?;
     if options.place.json {
         return show(&report, true);
     }

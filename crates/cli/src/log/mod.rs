@@ -30,12 +30,12 @@ use crate::operate::{Failed, finish};
 pub(crate) enum Command {
     /// Lists records, newest first
     #[command(
-        after_help = "Examples:\n  rulekeep log query\n  rulekeep log query --agent support-1 --decision deny\n  rulekeep log query --from 2026-01-01T00:00:00Z --risk high --page-size 200 --json"
+        after_help = "Examples:\n  rulekeep log query\n  rulekeep log query --agent support-1 --decision deny\n  rulekeep log query --from 2026-01-01 --risk high --page-size 200 --json"
     )]
     Query(read::Query),
     /// Counts the records of an agent
     #[command(
-        after_help = "Examples:\n  rulekeep log stats support-1\n  rulekeep log stats support-1 --from 2026-01-01T00:00:00Z --json"
+        after_help = "Examples:\n  rulekeep log stats support-1\n  rulekeep log stats support-1 --from 7d --json"
     )]
     Stats(read::Stats),
     /// Shows the newest records, and with -f new ones as they come
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Check(verify::Check),
     /// Exports the log as lines that can be verified without this program
     #[command(
-        after_help = "Examples:\n  rulekeep log export --to log.jsonl\n  rulekeep log export --store store --agent support-1 --no-evidence --to support-1.jsonl"
+        after_help = "Examples:\n  rulekeep log export --out log.jsonl\n  rulekeep log export --store store --agent support-1 --no-evidence --out support-1.jsonl"
     )]
     Export(export::Options),
     /// Creates a store from an export with all entries
@@ -74,14 +74,14 @@ pub(crate) enum Command {
     )]
     Checkpoint(checkpoint::Create),
     /// Moves old entries to an archive file
-    #[command(after_help = "Examples:\n  rulekeep log archive --before 2026-01-01T00:00:00Z --to 2025.rka")]
+    #[command(after_help = "Examples:\n  rulekeep log archive --before 2026-01-01 --out 2025.rka")]
     Archive(maintain::Archive),
     /// Replaces a broken log by a new one, keeping the old one
     #[command(after_help = "Examples:\n  rulekeep log repair broken --suspend-all")]
     Repair(maintain::Repair),
     /// Erases the evidence of records for good; the records stay
     #[command(
-        after_help = "Examples:\n  rulekeep log erase --record prf_01m89vy2x6z7e9r8r000000003 --cause \"asked for by the customer\" --yes\n  rulekeep log erase --store store --agent support-1 --before 2026-01-01T00:00:00Z --cause \"the contract ended\" --yes"
+        after_help = "Examples:\n  rulekeep log erase --record prf_01m89vy2x6z7e9r8r000000003 --cause \"asked for by the customer\" --yes\n  rulekeep log erase --store store --agent support-1 --before 90d --cause \"the contract ended\" --yes"
     )]
     Erase(maintain::Erase),
 }

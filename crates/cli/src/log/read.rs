@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
 use rulekeep::proof::{Order, ProofCursor};
-use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Outcome, ProofRecord, RiskLevel};
 use rulekeep_server::calls::agents;
 use rulekeep_server::calls::records::{self, Get, List, RecordsForm};
 
 use crate::client::Client;
 use crate::operate::{Failed, Page, Reading, StoredIntent, show as show_answer, upper};
-use crate::output::{self, Column, cell, clean};
+use crate::output::{self, Column, cell};
+use crate::times::Period;
 
 /// A filter for records: those that match every condition.
 #[derive(clap::Args)]
@@ -20,12 +20,8 @@ pub(crate) struct Query {
     /// Only records of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentId>,
-    /// Only decisions from this time on, in ISO 8601 with an offset
-    #[arg(long, value_name = "TIME")]
-    from: Option<Timestamp>,
-    /// Only decisions up to this time, inclusive
-    #[arg(long, value_name = "TIME")]
-    to: Option<Timestamp>,
+    #[command(flatten)]
+    period: Period,
     /// Only this decision: allow, deny, escalate or degrade
     #[arg(long, value_parser = upper::<Decision>)]
     decision: Option<Decision>,
@@ -62,12 +58,8 @@ pub(crate) struct Stats {
     /// The agent's ID
     #[arg(value_name = "AGENT")]
     agent: AgentId,
-    /// Only decisions from this time on, in ISO 8601 with an offset
-    #[arg(long, value_name = "TIME")]
-    from: Option<Timestamp>,
-    /// Only decisions up to this time, inclusive
-    #[arg(long, value_name = "TIME")]
-    to: Option<Timestamp>,
+    #[command(flatten)]
+    period: Period,
     #[command(flatten)]
     from_where: Reading,
 }
@@ -116,7 +108,19 @@ pub(super) fn rows(client: &Client, records: &[ProofRecord]) -> Vec<Row> {
 
 /// Lists records.
 pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
-    let Query { agent, from, to, decision, risk, outcome, open, intent_id, call_id, order, cursor, .. } = query;
+    let Query {
+        agent,
+        period: Period { from, to },
+        decision,
+        risk,
+        outcome,
+        open,
+        intent_id,
+        call_id,
+        order,
+        cursor,
+        ..
+    } = query;
     let Page { page, page_size } = query.page;
     let (entity_id, open) = (agent.map(|agent| agent.to_string()), Some(open));
     let of = RecordsForm {
@@ -155,7 +159,7 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
 
 /// Counts records.
 pub(super) fn stats(stats: Stats) -> Result<ExitCode, Failed> {
-    let Stats { agent, from, to, from_where } = stats;
+    let Stats { agent, period: Period { from, to }, from_where } = stats;
     let (client, agent_id) = (from_where.client()?, agent.to_string());
     client.make_json(agents::Get { agent_id: agent_id.clone() })?;
     show_answer(&client.make_json(records::Stats { entity_id: agent_id, from, to })?, from_where.json)

@@ -46,8 +46,8 @@ pub struct Arguments {
     /// An attribute of the agent; the value is JSON, otherwise text
     #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
     attributes: Vec<(String, Value)>,
-    /// The time of the decision, in ISO 8601 with an offset
-    #[arg(long, value_name = "TIME")]
+    /// The time of the decision
+    #[arg(long, value_name = "TIME", value_parser = crate::times::from)]
     at: Option<Timestamp>,
     /// Prints the explanation as JSON
     #[arg(long)]

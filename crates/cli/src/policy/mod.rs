@@ -79,7 +79,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  rulekeep policy shadow policy.toml\n  rulekeep policy shadow --clear")]
     Shadow(ShadowArguments),
     /// Imports the permissions of an agent's host
-    #[command(after_help = "Examples:\n  rulekeep policy import --from claude settings.json")]
+    #[command(after_help = "Examples:\n  rulekeep policy import --host claude settings.json")]
     Import(import::Arguments),
     /// Prints the JSON Schema of policy documents
     #[command(after_help = "Examples:\n  rulekeep policy schema\n  rulekeep policy schema --cases")]

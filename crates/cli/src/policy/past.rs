@@ -15,15 +15,13 @@ use rulekeep::{Governor, Intent, ProofQuery, ProofRecord, RiskLevel};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::times::Period;
+
 /// The part of a log that a command reads.
 #[derive(Args)]
 pub(super) struct Range {
-    /// Only decisions from this time on, in ISO 8601 with an offset
-    #[arg(long, value_name = "TIME")]
-    from: Option<Timestamp>,
-    /// Only decisions up to this time
-    #[arg(long, value_name = "TIME")]
-    to: Option<Timestamp>,
+    #[command(flatten)]
+    period: Period,
     /// Only decisions of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<AgentId>,
@@ -31,15 +29,15 @@ pub(super) struct Range {
 
 impl Range {
     pub(super) fn to_replay(&self) -> ReplayRange {
-        let range = self.from.into_iter().fold(ReplayRange::all(), ReplayRange::from);
-        let range = self.to.into_iter().fold(range, ReplayRange::to);
+        let range = self.period.from.into_iter().fold(ReplayRange::all(), ReplayRange::from);
+        let range = self.period.to.into_iter().fold(range, ReplayRange::to);
         self.agent.clone().into_iter().fold(range, ReplayRange::of_agent)
     }
 
     fn to_query(&self) -> ProofQuery {
         let query = self.agent.as_ref().map_or_else(ProofQuery::all, |agent| ProofQuery::entity(agent.as_str()));
-        let query = self.from.into_iter().fold(query, ProofQuery::from);
-        self.to.into_iter().fold(query, ProofQuery::to).order(Order::OldestFirst)
+        let query = self.period.from.into_iter().fold(query, ProofQuery::from);
+        self.period.to.into_iter().fold(query, ProofQuery::to).order(Order::OldestFirst)
     }
 
     /// Passes every decision in the range whose evidence can be read to `look`, oldest first. Returns the number of

@@ -28,22 +28,21 @@ use rulekeep::{Error, Governor, ProofQuery};
 
 use crate::log::Kept;
 use crate::store::describe;
+use crate::times::Period;
 use span::Span;
 use tally::Tally;
 
 /// The contents and the destination of a report.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rulekeep report --to report.html")]
+#[command(
+    after_help = "Examples:\n  rulekeep report --out report.html\n  rulekeep report --from 7d --to yesterday --out week.html"
+)]
 pub struct Options {
     /// The folder of the store (default: the one in the home)
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// The first moment of the period, as 2026-01-31T00:00:00Z (default: the first record)
-    #[arg(long, value_name = "TIME")]
-    from: Option<Timestamp>,
-    /// The last moment of the period, inclusive (default: the last record)
-    #[arg(long, value_name = "TIME")]
-    until: Option<Timestamp>,
+    #[command(flatten)]
+    period: Period,
     /// Only the records of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
@@ -51,7 +50,7 @@ pub struct Options {
     kept: Kept,
     /// The HTML file to write; it must not exist
     #[arg(long, value_name = "FILE")]
-    to: PathBuf,
+    out: PathBuf,
 }
 
 /// Writes a report. If the log does not verify, the report is written too, and the exit code is a failure.
@@ -61,8 +60,8 @@ pub struct Options {
 /// Returns a message if the store cannot be opened, the checkpoint cannot be read or is not signed by the key, or the
 /// file cannot be written.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
-    if options.from.zip(options.until).is_some_and(|(from, until)| from > until) {
-        return Err("--from is later than --until: expected the earlier moment first".to_owned());
+    if options.period.from.zip(options.period.to).is_some_and(|(from, to)| from > to) {
+        return Err("--from is later than --to: expected the earlier moment first".to_owned());
     }
     let kept = options.kept_checkpoint()?;
     let store = crate::home::store_of(options.store.as_deref())?;
@@ -76,9 +75,9 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     governor.close().map_err(describe)?;
     let report = Report { options, store, verification, kept, tally, unread, written_at: SystemClock.now() };
     let page = page::html(&report).map_err(|error| format!("a chart cannot be drawn: {error}"))?;
-    write_new(&options.to, &page)?;
+    write_new(&options.out, &page)?;
     let Report { verification, tally, .. } = &report;
-    eprintln!("{}: {} records", options.to.display(), tally.records);
+    eprintln!("{}: {} records", options.out.display(), tally.records);
     if let Some(broken) = &verification.first_broken {
         eprintln!("the log does not verify: {broken}");
         return Ok(ExitCode::FAILURE);
@@ -130,15 +129,15 @@ impl Options {
     /// Returns the requested period; open ends are those of the first and last record. `None` without records.
     fn span(&self, governor: &Governor) -> Option<Span> {
         let mut query = self.agent.as_deref().map_or_else(ProofQuery::all, ProofQuery::entity);
-        if let Some(from) = self.from {
+        if let Some(from) = self.period.from {
             query = query.from(from);
         }
-        if let Some(until) = self.until {
-            query = query.to(until);
+        if let Some(to) = self.period.to {
+            query = query.to(to);
         }
         let end = |order| governor.log().records(&query.clone().order(order)).find_map(Result::ok);
         let (first, last) = (end(Order::OldestFirst)?, end(Order::NewestFirst)?);
-        Some(Span::new(self.from.unwrap_or(first.timestamp), self.until.unwrap_or(last.timestamp)))
+        Some(Span::new(self.period.from.unwrap_or(first.timestamp), self.period.to.unwrap_or(last.timestamp)))
     }
 }
 

@@ -33,8 +33,8 @@ pub(super) fn html(report: &Report<'_>) -> Drawn {
 fn head(report: &Report<'_>) -> String {
     let options = report.options;
     let span = report.tally.span.as_ref();
-    let from = options.from.or(span.map(|span| span.from)).map_or_else(|| "the beginning".to_owned(), moment);
-    let to = options.until.or(span.map(|span| span.to)).map_or_else(|| "the end".to_owned(), moment);
+    let from = options.period.from.or(span.map(|span| span.from)).map_or_else(|| "the beginning".to_owned(), moment);
+    let to = options.period.to.or(span.map(|span| span.to)).map_or_else(|| "the end".to_owned(), moment);
     let agent = options
         .agent
         .as_deref()

@@ -68,15 +68,15 @@ impl Desk {
 fn a_key_is_private_and_its_public_half_is_printed() {
     use std::os::unix::fs::PermissionsExt as _;
     let desk = Desk::new();
-    let public = desk.ok(None, &["key", "dana", "--to", "dana.key"]);
+    let public = desk.ok(None, &["key", "dana", "--out", "dana.key"]);
     let key = rulekeep_fleet::read_key(&desk.path().join("dana.key")).unwrap();
     assert_eq!(public, key.verifier().to_string());
     let mode = fs::metadata(desk.path().join("dana.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(desk.fails(1, None, &["key", "dana", "--to", "dana.key"]).contains("dana.key: File exists"));
-    assert!(desk.fails(1, None, &["key", "da na", "--to", "x.key"]).contains("without spaces"));
+    assert!(desk.fails(1, None, &["key", "dana", "--out", "dana.key"]).contains("dana.key: File exists"));
+    assert!(desk.fails(1, None, &["key", "da na", "--out", "x.key"]).contains("without spaces"));
     assert!(!desk.path().join("x.key").exists());
-    let witness = desk.ok(None, &["key", "w1", "--witness", "--to", "w1.key"]);
+    let witness = desk.ok(None, &["key", "w1", "--witness", "--out", "w1.key"]);
     witness.parse::<rulekeep_fleet::cosignature::WitnessKey>().unwrap();
 }
 
@@ -89,7 +89,7 @@ fn two_people_at_different_machines_found_an_organisation() {
     let alone = desk.fails(1, None, &found);
     assert!(alone.contains("signed by 1 of the operators; it needs 2") && alone.contains("fleet sign"), "{alone}");
 
-    let anchor = desk.ok(None, &[&found[..], &["--to", "first.json"]].concat());
+    let anchor = desk.ok(None, &[&found[..], &["--out", "first.json"]].concat());
     let shown = desk.run(None, &["sign", "first.json", "--sign", "bob.key"]);
     assert!(shown.status.success());
     assert!(String::from_utf8(shown.stderr).unwrap().contains("neededToLoosen"), "what is signed is shown");
@@ -118,7 +118,7 @@ fn an_order_is_verified_signed_given_and_waited_for() {
     assert!(desk.fails(1, hub, &lift).contains("it needs 2"));
     desk.ok(hub, &[&lift[..], &["--sign", "bob.key"]].concat());
     let roll = ["roll", "policy.toml", "--plan", "shadow:5%:1h,canary:5%:4h,all", "--sign", "ann.key"];
-    desk.ok(hub, &[&roll[..], &["--to", "roll.json"]].concat());
+    desk.ok(hub, &[&roll[..], &["--out", "roll.json"]].concat());
     let order: SignedOrder = serde_json::from_str(&desk.read("roll.json")).unwrap();
     let order: Value = serde_json::from_str(&order.body).unwrap();
     let plan = &order["command"]["policies"]["plan"];
@@ -127,7 +127,7 @@ fn an_order_is_verified_signed_given_and_waited_for() {
     desk.ok(hub, &["sign", "roll.json", "--sign", "bob.key", "--post"]);
     desk.ok(hub, &["skip", "8", "3", "--sign", "ann.key", "--sign", "bob.key"]);
     let limit = ["limit", "refunds/sum of amount/organisation", "0.25", "--sign", "ann.key", "--sign", "bob.key"];
-    desk.ok(hub, &[&limit[..], &["--to", "limit.json"]].concat());
+    desk.ok(hub, &[&limit[..], &["--out", "limit.json"]].concat());
     assert!(desk.read("limit.json").contains(r#"\"max\":250000"#));
     for order in [&["revoke", "key_1", "key_2"][..], &["retire", "desk-1"], &["offline", "support", "0"]] {
         desk.ok(hub, &[order, &["--sign", "ann.key"]].concat());
@@ -187,12 +187,12 @@ fn members_and_records_are_shown_without_control_characters() {
     desk.fails(1, Some(&hub), &["coverage"]);
     assert!(desk.fails(1, Some(&hub), &["coverage", "desk-3"]).contains("no governor desk-3"));
 
-    let found = desk.ok(Some(&hub), &["query", "agent=support-1 decision=deny since=2026-01-01T00:00:00Z"]);
+    let found = desk.ok(Some(&hub), &["query", "agent=support-1 decision=deny from=2026-01-01"]);
     let line: Value = serde_json::from_str(&found).unwrap();
     assert!(line["record"]["reasoning"] == "\u{9b}2J" && !found.contains('\u{9b}'), "{found}");
     let asked = hub.queries.lock().unwrap().pop().unwrap();
     assert_eq!(asked, "agent=support-1&decision=DENY&since=1767225600000");
-    for wrong in ["decision=denied", "agents=a", "since=yesterday", "deny"] {
+    for wrong in ["decision=denied", "agents=a", "from=someday", "deny"] {
         desk.fails(2, Some(&hub), &["query", wrong]);
     }
 }
@@ -208,7 +208,7 @@ fn a_bundle_is_verified_offline_and_a_changed_one_refused() {
     assert!(said.contains("ALLOW by desk-1") && said.ends_with("cosigned by witness.example.net"), "{said}");
     fs::write(desk.path().join("fetched.json"), bundle.replace("ALLOW", "DENY")).unwrap();
     assert!(desk.fails(1, None, &verify).starts_with("fleet: fetched.json: "));
-    let other = desk.ok(None, &["key", "w1", "--witness", "--to", "w1.key"]);
+    let other = desk.ok(None, &["key", "w1", "--witness", "--out", "w1.key"]);
     let verify = ["verify", "bundle.json", "--organisation", &log, "--witness", &other];
     assert!(desk.fails(1, None, &verify).contains("cosigned by 0 of the witnesses, expected at least 1"));
     desk.ok(None, &[&verify[..], &["--needed", "0"]].concat());

@@ -23,7 +23,7 @@ fn project(file: &str, text: &str) -> (TempDir, PathBuf) {
 /// The imported set, and the notes on what could not be expressed.
 fn imported(host: &str, file: &str, text: &str) -> (TempDir, PolicySet, String) {
     let (folder, path) = project(file, text);
-    let output = policy(&["import", "--from", host, path.to_str().unwrap()]);
+    let output = policy(&["import", "--host", host, path.to_str().unwrap()]);
     let notes = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(i32::from(!notes.is_empty())), "{notes}");
     let text = stdout(&output);
@@ -160,7 +160,7 @@ fn without_a_folder_relative_permissions_are_left_out() {
     let (folder, path) = project("settings.json", settings);
     let output = policy(&[
         "import",
-        "--from",
+        "--host",
         "claude",
         path.to_str().unwrap(),
         "--root",
@@ -210,7 +210,7 @@ fn permissions_of_codex_are_never_widened() {
     }
     assert!(notes.contains("line 7: host_executable: left out") && notes.lines().count() == 1, "{notes}");
     let (_folder, path) = project("wrong.rules", "prefix_rule(pattern = [\"git\"\n");
-    let output = policy(&["import", "--from", "codex", path.to_str().unwrap()]);
+    let output = policy(&["import", "--host", "codex", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("line 2: expected calls"));
 }
@@ -310,8 +310,8 @@ fn opencode_permissions_are_read_in_order_and_never_widened() {
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
     let (_folder, path) = project("settings.json", "{ \"permissions\": ");
-    let output = policy(&["import", "--from", "claude", path.to_str().unwrap()]);
+    let output = policy(&["import", "--host", "claude", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("settings.json"));
-    assert_eq!(policy(&["import", "--from", "emacs", "x.json"]).status.code(), Some(2));
+    assert_eq!(policy(&["import", "--host", "emacs", "x.json"]).status.code(), Some(2));
 }

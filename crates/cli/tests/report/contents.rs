@@ -85,7 +85,7 @@ fn the_figures_are_those_of_the_log() {
 fn a_period_and_an_agent_limit_what_is_counted() {
     let store = Store::of(300);
     let (from, until) = (Timestamp::from_millis(BEGIN + 10 * DAY), Timestamp::from_millis(BEGIN + 20 * DAY));
-    let (page, _) = store.report(&["--from", &from.to_string(), "--until", &until.to_string(), "--agent", "agent-10"]);
+    let (page, _) = store.report(&["--from", &from.to_string(), "--to", &until.to_string(), "--agent", "agent-10"]);
     let expected = store.open().query(&ProofQuery::entity("agent-10").from(from).to(until)).unwrap().total;
     assert!(expected > 0 && page.contains(&format!("<b>{expected}</b> records")), "{expected}");
     assert!(page.contains("From 2026-01-11 00:00:00 to 2026-01-21 00:00:00"));

@@ -110,5 +110,5 @@ fn named(agent: u64) -> String {
 /// Runs `rulekeep report` on a store.
 pub(crate) fn report(store: &Path, to: &Path, more: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rulekeep"));
-    command.args(["report", "--store"]).arg(store).arg("--to").arg(to).args(more).output().unwrap()
+    command.args(["report", "--store"]).arg(store).arg("--out").arg(to).args(more).output().unwrap()
 }

@@ -136,8 +136,8 @@ impl Made {
 
         let answers = run(&["sidecar", "--store", home.join("store").to_str().unwrap()], &calls());
         let store = home.join("store");
-        run(&["log", "export", "--store", store.to_str().unwrap(), "--to", "export.jsonl"], "");
-        run(&["log", "export", "--store", store.to_str().unwrap(), "--entries", "--to", "entries.jsonl"], "");
+        run(&["log", "export", "--store", store.to_str().unwrap(), "--out", "export.jsonl"], "");
+        run(&["log", "export", "--store", store.to_str().unwrap(), "--entries", "--out", "entries.jsonl"], "");
         copy(&store, &work.join("store"));
         copy(&store, &work.join("broken"));
         break_store(&work.join("broken"));

@@ -42,7 +42,7 @@ fn ctrl_c_in_the_middle_leaves_no_export_and_no_import() {
     };
     let before = names();
 
-    let export = ["log", "export", "--store", "long", "--entries", "--to", "long.jsonl"];
+    let export = ["log", "export", "--store", "long", "--entries", "--out", "long.jsonl"];
     assert_eq!(interrupt(&place, &export, "long.jsonl.part"), Some(130));
     assert_eq!(names(), before, "nothing is left of the export");
 

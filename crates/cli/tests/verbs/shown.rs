@@ -52,7 +52,7 @@ fn mistyped_filters_are_errors() {
         (vec!["--decision", "denied"], "expected one of"),
         (vec!["--risk", "hihg"], "expected one of"),
         (vec!["--outcome", "sucess"], "expected one of"),
-        (vec!["--from", "yesterday"], "ISO 8601"),
+        (vec!["--from", "someday"], "ISO 8601"),
         (vec!["--desicion", "deny"], "--decision"),
         (vec!["--order", "newset"], "newest"),
         (vec!["--intent", "int_none"], "expected"),
@@ -64,6 +64,10 @@ fn mistyped_filters_are_errors() {
         let said = place.fails(2, &[&["log", "query"], arguments.as_slice()].concat());
         assert!(said.contains(says), "{arguments:?}: {said}");
     }
+    let count = |arguments: &[&str]| place.json(&[&["log", "query"], arguments].concat())["total"].as_u64().unwrap();
+    let all = count(&[]);
+    assert_eq!(count(&["--from", "1d", "--to", "today"]), all);
+    assert_eq!(count(&["--to", "1d"]) + count(&["--from", "2020-01-01", "--to", "2020-12-31"]), 0);
     let said = place.fails(1, &["log", "query", "--agent", "suport-1"]);
     assert!(said.contains("AGENT_NOT_FOUND") && said.contains("rulekeep agents list"), "{said}");
     for (command, list) in [

@@ -98,12 +98,12 @@ fn a_broken_log_is_found_and_repaired() {
 #[test]
 fn an_export_is_imported_again_and_never_written_over() {
     let place = Place::new();
-    let report = place.json(&["log", "export", "--entries", "--to", "log.jsonl"]);
+    let report = place.json(&["log", "export", "--entries", "--out", "log.jsonl"]);
     assert_eq!(place.json(&["log", "check", "log.jsonl"])["headHash"], report["headHash"]);
     place.ok(&["log", "import", "--store", "again", "log.jsonl"]);
     assert_eq!(place.json(&["log", "verify", "again"])["headHash"], report["headHash"]);
     let before = fs::read(place.work().join("log.jsonl")).unwrap();
-    let said = place.fails(1, &["log", "export", "--to", "log.jsonl"]);
+    let said = place.fails(1, &["log", "export", "--out", "log.jsonl"]);
     assert!(said.contains("exists already"), "{said}");
     assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), before);
 }
@@ -114,7 +114,7 @@ fn an_export_that_was_cut_short_is_gone_on_with() {
     let whole = fs::read(place.work().join("export.jsonl")).unwrap();
     for cut in [0, whole.len() / 2, whole.len() - 2] {
         fs::write(place.work().join("log.jsonl.part"), &whole[..cut]).unwrap();
-        place.ok(&["log", "export", "--store", "store", "--to", "log.jsonl", "--resume"]);
+        place.ok(&["log", "export", "--store", "store", "--out", "log.jsonl", "--resume"]);
         assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), whole, "{cut}");
         assert!(!place.work().join("log.jsonl.part").exists());
         fs::remove_file(place.work().join("log.jsonl")).unwrap();

@@ -26,7 +26,7 @@ use super::toml_text;
 pub struct Arguments {
     /// The host that the files belong to
     #[arg(long, value_enum)]
-    from: Host,
+    host: Host,
     /// Files with permissions: settings of the host, or `.rules` of Codex
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -114,7 +114,7 @@ struct Allowed {
 /// Imports files. Returns whether everything could be expressed exactly.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut import = Import {
-        host: arguments.from,
+        host: arguments.host,
         root: None,
         reviewer: &arguments.reviewer,
         rules: Vec::new(),
