@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rulekeep::agent::AgentId;
-use rulekeep::proof::{ExportPoint, ExportRange, ExportReport};
-use rulekeep::{Error, Governor};
+use rulekeep::proof::{ExportPoint, ExportRange, ExportReport, Order};
+use rulekeep::system::Timestamp;
+use rulekeep::{Error, Governor, ProofQuery};
 
 use super::folder;
 use super::work::{Interrupt, Progress, open};
 use crate::client::opened;
 use crate::operate::{Failed, show};
 use crate::output::Standard;
+use crate::times::Period;
 
 /// The part to export, and the destination.
 #[allow(clippy::struct_excessive_bools)] // flags of the command line
@@ -26,17 +28,19 @@ pub(crate) struct Options {
     /// Exports only the records of this agent
     #[arg(long, value_name = "AGENT", conflicts_with = "entries")]
     agent: Option<AgentId>,
+    #[command(flatten)]
+    period: Period,
     /// Leaves out the evidence
     #[arg(long)]
     no_evidence: bool,
     /// Adds the entries that are not decisions, so that the file can be imported
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["from", "to"])]
     entries: bool,
     /// The file to write (default: standard output); it is called FILE.part until it is complete
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Continues FILE.part if it exists, and keeps it when interrupted
-    #[arg(long, requires = "out")]
+    #[arg(long, requires = "out", conflicts_with_all = ["from", "to"])]
     resume: bool,
     /// Prints the report as JSON, on standard output
     #[arg(long, requires = "out")]
@@ -64,7 +68,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
         to_file(&governor, file, options, &progress)?
     } else {
         let mut out = Standard::new();
-        let report = governor.log().export(&options.range(), &mut out, &mut |done, of| progress.set(done, of));
+        let range = options.range(&governor)?;
+        let report = governor.log().export(&range, &mut out, &mut |done, of| progress.set(done, of));
         let Some(report) = out.end(report.map_err(Failed::from))? else { return Ok(ExitCode::SUCCESS) };
         report
     };
@@ -144,7 +149,7 @@ fn write(
     let mut shown = |done, of| progress.set(done, of);
     let report: Result<_, Error> = match point {
         Some(point) => governor.log().resume_export(point, &mut out, &mut shown),
-        None => governor.log().export(&options.range(), &mut out, &mut shown),
+        None => governor.log().export(&options.range(governor)?, &mut out, &mut shown),
     };
     let report = report?;
     out.flush().and_then(|()| file.sync_all()).map_err(failed)?;
@@ -152,14 +157,19 @@ fn write(
 }
 
 impl Options {
-    fn range(&self) -> ExportRange {
-        let mut range = ExportRange::all();
+    fn range(&self, governor: &Governor) -> Result<ExportRange, Error> {
+        let mut range = self.period.to.into_iter().fold(ExportRange::all(), ExportRange::until);
+        if let Some(from) = self.period.from {
+            let before = ProofQuery::all().to(Timestamp::from_millis(from.as_millis().saturating_sub(1)));
+            let before = governor.log().records(&before.order(Order::NewestFirst)).next().transpose()?;
+            range = before.into_iter().fold(range, |range, record| range.after(record.id));
+        }
         if let Some(agent) = &self.agent {
             range = range.of_agent(agent.clone());
         }
         if self.no_evidence {
             range = range.without_evidence();
         }
-        if self.entries { range.with_entries() } else { range }
+        Ok(if self.entries { range.with_entries() } else { range })
     }
 }

@@ -187,6 +187,30 @@ fn a_proof_is_made_and_checked_from_files_alone() {
 }
 
 #[test]
+fn an_export_of_a_period_is_part_of_the_whole() {
+    let place = Place::new();
+    let records = |arguments: &[&str]| {
+        let printed = place.ok(&[&["log", "export"], arguments].concat());
+        fs::write(place.work().join("part.jsonl"), &printed).unwrap();
+        place.ok(&["log", "check", "part.jsonl"]);
+        printed.lines().filter(|line| line.starts_with("{\"record\"")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let time = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["record"]["timestamp"].as_str().unwrap().to_owned()
+    };
+    let all = records(&[]);
+    let (second, last) = (time(&all[1]), time(&all[all.len() - 1]));
+    let begun: Vec<String> = all.iter().filter(|line| time(line) >= second).cloned().collect();
+    let ended: Vec<String> = all.iter().filter(|line| time(line) <= second).cloned().collect();
+    assert_eq!(records(&["--from", &second]), begun);
+    assert_eq!(records(&["--to", &second]), ended);
+    assert_eq!(records(&["--from", "yesterday", "--to", &last]), all);
+    assert!(records(&["--to", "2020-12-31"]).is_empty() && records(&["--from", "2100-01-01"]).is_empty());
+    place.fails(2, &["log", "export", "--entries", "--from", "7d"]);
+}
+
+#[test]
 fn tail_tells_what_comes() {
     use std::io::{BufRead as _, BufReader};
     let place = Place::with_daemon();

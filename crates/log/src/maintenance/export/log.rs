@@ -10,7 +10,7 @@ use crate::journal::evidence;
 use crate::journal::record::CanonicalRecord;
 use crate::store::{Frame, Kind};
 use crate::{ExportPoint, ExportRange, ExportReport};
-use rulekeep_types::{Error, Sequence};
+use rulekeep_types::{Error, Sequence, Timestamp};
 
 impl ProofLog {
     /// Exports what is in the log now. `progress` receives the number of exported entries and of all entries.
@@ -27,7 +27,7 @@ impl ProofLog {
             None => (self.parts.journal.reader.start().entries, self.parts.journal.reader.start().head_hash),
         };
         let start = range.start(self.parts.journal.store.to_string(), Sequence::new(first), previous);
-        self.export_from(first, Exporter::begin(&start, out)?, progress)
+        self.export_from(first, range.until, Exporter::begin(&start, out)?, progress)
     }
 
     /// Continues an export that was cut short.
@@ -47,12 +47,13 @@ impl ProofLog {
             let message = format!("the export is of another log than that of store {store}");
             return Err(Error::Conflict { message });
         }
-        self.export_from(point.check.next, Exporter::resume(point, out), progress)
+        self.export_from(point.check.next, None, Exporter::resume(point, out), progress)
     }
 
     fn export_from(
         &self,
         first: u64,
+        last_time: Option<Timestamp>,
         mut exporter: Exporter<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
@@ -62,8 +63,12 @@ impl ProofLog {
         // Evidence erased meanwhile is left out, so the entry of the erasure has to be included.
         while feed.place() < until || feed.place() < self.parts.journal.erasures.entries() {
             until = until.max(self.parts.journal.erasures.entries());
-            match feed.next(None, |frame| self.export_entry(frame, &mut exporter))? {
-                Fed::Entry(written) => written?,
+            match feed.next(None, |frame| self.export_entry(frame, last_time, &mut exporter))? {
+                Fed::Entry(written) => {
+                    if !written? {
+                        break;
+                    }
+                }
                 Fed::Nothing | Fed::Ended => return Err(self.parts.queue.refused("the log was closed")),
             }
             let done = feed.place().saturating_sub(first);
@@ -76,20 +81,29 @@ impl ProofLog {
         exporter.end()
     }
 
-    fn export_entry(&self, frame: &Frame<'_>, exporter: &mut Exporter<'_>) -> Result<(), Error> {
+    /// Exports an entry. Returns false if it is a record from after `last_time`; times never go back.
+    fn export_entry(
+        &self,
+        frame: &Frame<'_>,
+        last_time: Option<Timestamp>,
+        exporter: &mut Exporter<'_>,
+    ) -> Result<bool, Error> {
         let broken = |what| Error::ChainBroken {
             message: format!("{what} of entry {} cannot be read; verify the log", frame.sequence),
         };
         if frame.kind != Kind::Decision {
             if !exporter.start().entries {
-                return Ok(());
+                return Ok(true);
             }
             let body = std::str::from_utf8(frame.body).map_err(|_| broken("the body"))?;
-            return exporter.entry(&EntryLine::new(frame.sequence, frame.kind, body));
+            return exporter.entry(&EntryLine::new(frame.sequence, frame.kind, body)).map(|()| true);
         }
         let record = CanonicalRecord::read(frame.body).map_err(|_| broken("the record"))?;
+        if last_time.is_some_and(|last| record.timestamp > last) {
+            return Ok(false);
+        }
         if exporter.start().agent_id.as_ref().is_some_and(|agent| *agent != record.entity_id) {
-            return Ok(());
+            return Ok(true);
         }
         // Checked first, because erased evidence may be back in a file, for example after restoring a backup.
         let is_erased = self.parts.journal.erasures.has(Subject::of(&record));
@@ -103,7 +117,8 @@ impl ProofLog {
             None
         };
         let outcome = self.parts.index.outcome_of(&self.parts.journal, &record.entity_id, frame.sequence)?;
-        exporter.record(&RecordLine { record: record.into_record(frame.digest(), None), evidence, outcome })
+        exporter.record(&RecordLine { record: record.into_record(frame.digest(), None), evidence, outcome })?;
+        Ok(true)
     }
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::check::{Check, Mismatch, Stored};
 use super::line::{End, Ends, EntryLine, FORMAT, RecordLine, Start};
 use super::read;
-use rulekeep_types::{AgentId, Digest, Error, ProofId, Sequence};
+use rulekeep_types::{AgentId, Digest, Error, ProofId, Sequence, Timestamp};
 
 /// The range of an export. The default is every record with its evidence.
 ///
@@ -22,6 +22,7 @@ use rulekeep_types::{AgentId, Digest, Error, ProofId, Sequence};
 pub struct ExportRange {
     pub(crate) agent: Option<AgentId>,
     pub(crate) after: Option<ProofId>,
+    pub(crate) until: Option<Timestamp>,
     without_evidence: bool,
     pub(crate) entries: bool,
 }
@@ -44,6 +45,13 @@ impl ExportRange {
     #[must_use]
     pub fn after(mut self, proof_id: ProofId) -> Self {
         self.after = Some(proof_id);
+        self
+    }
+
+    /// Selects only records up to this time, inclusive.
+    #[must_use]
+    pub fn until(mut self, last: Timestamp) -> Self {
+        self.until = Some(last);
         self
     }
 
