@@ -97,6 +97,22 @@ pub(crate) fn table<R>(rows: &[R], columns: &[Column<R>]) -> String {
     lines.join("\n")
 }
 
+/// Writes rows under headings as CSV (RFC 4180). A spreadsheet computes no cell of it.
+pub(crate) fn csv<R>(out: impl Write, rows: &[R], columns: &[Column<R>]) -> Result<(), String> {
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
+    let mut write = |cells: Vec<String>| writer.write_record(cells).map_err(|error| error.to_string());
+    write(columns.iter().map(|(heading, _)| (*heading).to_owned()).collect())?;
+    for row in rows {
+        write(columns.iter().map(|(_, cell)| inert(cell(row))).collect())?;
+    }
+    writer.flush().map_err(|error| error.to_string())
+}
+
+/// Returns a text that a spreadsheet does not take for a formula.
+fn inert(text: String) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t']) { format!("'{text}") } else { text }
+}
+
 /// Returns the fields of an object, one per line; nested fields are below their name.
 pub(crate) fn fields(value: &impl Serialize) -> String {
     let (value, none) = (json!(value), Map::new());
@@ -223,6 +239,16 @@ mod tests {
         assert_eq!(flat(&nested), "a.b\\u{a}: x\\u{a}y: forged\na.c.0.d: 1, 2");
         let read: Value = serde_json::from_str(&json(&json!({ "text": hostile }))).unwrap();
         assert_eq!(read["text"], hostile);
+    }
+
+    #[test]
+    fn a_spreadsheet_computes_no_cell() {
+        let columns: &[Column<&str>] = &[("text", |row| cell(row)), ("more", |_| "a \"b\", c".to_owned())];
+        let mut out = Vec::new();
+        csv(&mut out, &["=1+1", "+1", "-1", "@x", "a=1"], columns).unwrap();
+        let more = ",\"a \"\"b\"\", c\"\r\n";
+        let expected = ["text,more\r\n", "'=1+1", more, "'+1", more, "'-1", more, "'@x", more, "a=1", more].concat();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -30,12 +30,12 @@ use crate::operate::{Failed, finish};
 pub(crate) enum Command {
     /// Lists records, newest first
     #[command(
-        after_help = "Examples:\n  rulekeep log query\n  rulekeep log query --agent support-1 --decision deny\n  rulekeep log query --from 2026-01-01 --risk high --page-size 200 --json"
+        after_help = "Examples:\n  rulekeep log query\n  rulekeep log query --agent support-1 --decision deny\n  rulekeep log query --from 2026-01-01 --risk high --page-size 200 --json\n  rulekeep log query --from yesterday --csv"
     )]
     Query(read::Query),
-    /// Counts the records of an agent
+    /// Counts the records of an agent, or of all agents
     #[command(
-        after_help = "Examples:\n  rulekeep log stats support-1\n  rulekeep log stats support-1 --from 7d --json"
+        after_help = "Examples:\n  rulekeep log stats\n  rulekeep log stats support-1\n  rulekeep log stats support-1 --from 7d --json"
     )]
     Stats(read::Stats),
     /// Shows the newest records, and with -f new ones as they come
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Check(verify::Check),
     /// Exports the log as lines that can be verified without this program
     #[command(
-        after_help = "Examples:\n  rulekeep log export --out log.jsonl\n  rulekeep log export --store store --agent support-1 --no-evidence --out support-1.jsonl"
+        after_help = "Examples:\n  rulekeep log export --out log.jsonl\n  rulekeep log export --store store --agent support-1 --no-evidence --out support-1.jsonl\n  rulekeep log export --from 2026-01-01 --to yesterday --out year.jsonl"
     )]
     Export(export::Options),
     /// Creates a store from an export with all entries

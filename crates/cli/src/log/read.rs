@@ -4,14 +4,16 @@ use std::process::ExitCode;
 
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
-use rulekeep::proof::{Order, ProofCursor};
+use rulekeep::proof::{Order, ProofCursor, ProofPage};
+use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Outcome, ProofRecord, RiskLevel};
 use rulekeep_server::calls::agents;
 use rulekeep_server::calls::records::{self, Get, List, RecordsForm};
+use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::operate::{Failed, Page, Reading, StoredIntent, show as show_answer, upper};
-use crate::output::{self, Column, cell};
+use crate::output::{self, Column, Standard, cell};
 use crate::times::Period;
 
 /// A filter for records: those that match every condition.
@@ -46,6 +48,9 @@ pub(crate) struct Query {
     /// start, or the nextCursor of the previous page; such pages do not shift while the log grows
     #[arg(long, conflicts_with = "page")]
     cursor: Option<ProofCursor>,
+    /// Prints the table as CSV (RFC 4180); an apostrophe precedes cells that a spreadsheet would compute
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
     #[command(flatten)]
     page: Page,
     #[command(flatten)]
@@ -55,9 +60,9 @@ pub(crate) struct Query {
 /// The records to count.
 #[derive(clap::Args)]
 pub(crate) struct Stats {
-    /// The agent's ID
+    /// The agent's ID (default: all agents together)
     #[arg(value_name = "AGENT")]
-    agent: AgentId,
+    agent: Option<AgentId>,
     #[command(flatten)]
     period: Period,
     #[command(flatten)]
@@ -77,10 +82,12 @@ pub(crate) struct Show {
     from_where: Reading,
 }
 
-/// A record, and what was asked for: its action and its command or tool, if the evidence tells.
+/// A record, with the request as far as the evidence tells.
 pub(super) struct Row {
     record: ProofRecord,
-    request: String,
+    action: Option<String>,
+    tool: Option<String>,
+    command: Option<String>,
 }
 
 /// The columns of a table of records.
@@ -91,19 +98,31 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
     ("decision", |row| cell(&row.record.decision)),
     ("risk", |row| cell(&row.record.risk_level)),
     ("outcome", |row| cell(&row.record.outcome)),
-    ("request", |row| row.request.clone()),
+    ("action", |row| cell(&row.action)),
+    ("tool", |row| cell(&row.tool)),
+    ("command", |row| cell(&row.command)),
     ("reasoning", |row| cell(&row.record.reasoning)),
 ];
 
 /// The rows of records. The request is in the evidence, which may be erased.
 pub(super) fn rows(client: &Client, records: &[ProofRecord]) -> Vec<Row> {
-    let request = |record: &ProofRecord| {
+    let row = |record: &ProofRecord| {
         let found = client.make(Get { proof_id: record.id.to_string(), evidence: Some(true) });
         let evidence = found.ok().and_then(|found| found.evidence.flatten());
-        let said = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).said();
-        said.map_or_else(|| "-".to_owned(), |said: String| clean(&said))
+        let intent = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent));
+        let (action, tool, command) = (intent.action(), intent.tool(), intent.command());
+        Row { record: record.clone(), action, tool, command }
     };
-    records.iter().map(|record| Row { record: record.clone(), request: request(record) }).collect()
+    records.iter().map(row).collect()
+}
+
+impl Row {
+    /// The record's fields, and the request, which the record's hash does not cover.
+    pub(super) fn json(&self) -> Value {
+        let mut shown = json!(self.record);
+        shown["request"] = json!({ "action": self.action, "tool": self.tool, "command": self.command });
+        shown
+    }
 }
 
 /// Lists records.
@@ -140,16 +159,23 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
         // An unknown agent is probably a typing error.
         client.make_json(agents::Get { agent_id })?;
     }
-    if let (Some(next), false) = (answer.next_cursor, query.from_where.json) {
+    if query.from_where.json {
+        let mut shown = json!(answer);
+        shown["items"] = rows(&client, &answer.items).iter().map(Row::json).collect();
+        return show_answer(&shown, true);
+    }
+    if let Some(next) = answer.next_cursor {
         eprintln!("more: --cursor {next}");
     }
-    if query.from_where.json {
-        return show_answer(&answer, true);
-    }
-    if answer.items.is_empty() {
+    let rows = rows(&client, &answer.items);
+    if query.csv {
+        let mut out = Standard::new();
+        let written = output::csv(&mut out, &rows, COLUMNS);
+        out.end(written)?;
+    } else if rows.is_empty() {
         eprintln!("none");
     } else {
-        output::print(&output::table(&rows(&client, &answer.items), COLUMNS))?;
+        output::print(&output::table(&rows, COLUMNS))?;
     }
     if answer.has_more {
         eprintln!("page {}, {} in total; next: --page {}", answer.page, answer.total, answer.page + 1);
@@ -160,9 +186,42 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
 /// Counts records.
 pub(super) fn stats(stats: Stats) -> Result<ExitCode, Failed> {
     let Stats { agent, period: Period { from, to }, from_where } = stats;
-    let (client, agent_id) = (from_where.client()?, agent.to_string());
+    let client = from_where.client()?;
+    let Some(agent_id) = agent.map(|agent| agent.to_string()) else {
+        return show_answer(&stats_of_all(&client, from, to)?, from_where.json);
+    };
     client.make_json(agents::Get { agent_id: agent_id.clone() })?;
     show_answer(&client.make_json(records::Stats { entity_id: agent_id, from, to })?, from_where.json)
+}
+
+/// Counts the records of all agents, by queries for their totals.
+fn stats_of_all(client: &Client, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Value, Failed> {
+    let ask = |form: RecordsForm| client.make(List(RecordsForm { from, to, page_size: Some(1), ..form }));
+    let newest = ask(RecordsForm::default())?;
+    let oldest = ask(RecordsForm { order: Some(Order::OldestFirst), ..RecordsForm::default() })?;
+    let time = |page: &ProofPage| page.items.first().map(|record| record.timestamp);
+    let (mut decisions, mut risks, mut outcomes) = (Map::new(), Map::new(), Map::new());
+    for decision in Decision::ALL {
+        let form = RecordsForm { decision: Some(*decision), ..RecordsForm::default() };
+        decisions.insert(decision.to_string(), ask(form)?.total.into());
+    }
+    for risk in RiskLevel::ALL {
+        risks.insert(risk.to_string(), ask(RecordsForm { risk: Some(*risk), ..RecordsForm::default() })?.total.into());
+    }
+    for outcome in Outcome::ALL {
+        let form = RecordsForm { outcome: Some(*outcome), ..RecordsForm::default() };
+        outcomes.insert(outcome.to_string(), ask(form)?.total.into());
+    }
+    Ok(json!({
+        "totalRecords": newest.total,
+        "decisionBreakdown": decisions,
+        "riskBreakdown": risks,
+        "outcomeBreakdown": outcomes,
+        "period": {
+            "from": time(&oldest).map(|first| from.unwrap_or(first)),
+            "to": time(&newest).map(|last| to.unwrap_or(last)),
+        },
+    }))
 }
 
 /// Shows a record.

@@ -73,7 +73,7 @@ fn since(client: &Client, last: Option<&ProofRecord>) -> Result<Vec<ProofRecord>
 /// Prints records. Returns false if the reader of the output has gone.
 fn print(client: &Client, records: &[ProofRecord], options: &Options, is_first: bool) -> Result<bool, Failed> {
     let text = if options.from.json {
-        records.iter().map(output::json).collect::<Vec<_>>().join("\n")
+        rows(client, records).iter().map(|row| output::json(&row.json())).collect::<Vec<_>>().join("\n")
     } else {
         let table = output::table(&rows(client, records), COLUMNS);
         // The headings are printed once.

@@ -135,22 +135,45 @@ pub(crate) struct StoredIntent {
 impl StoredIntent {
     /// The request on one line: the first command of the request, or its tool and target, or its action.
     pub(crate) fn said(&self) -> Option<String> {
+        let name = || self.tool().or_else(|| self.parsed_action.clone());
+        self.command().or_else(|| name().map(|name| self.on_target(&name)))
+    }
+
+    /// The action and its target.
+    pub(crate) fn action(&self) -> Option<String> {
+        self.parsed_action.as_deref().map(|action| self.on_target(action))
+    }
+
+    /// The tool that is called.
+    pub(crate) fn tool(&self) -> Option<String> {
+        self.acts().find_map(|act| first_line(act.get("tool")?))
+    }
+
+    /// The first command, and the number of the others.
+    pub(crate) fn command(&self) -> Option<String> {
+        let mut commands = self.acts().filter_map(|act| first_line(act.get("commands")?.get(0)?));
+        let first = commands.next()?;
+        let more = commands.count();
+        Some(if more > 0 { format!("{first} (+{more})") } else { first })
+    }
+
+    fn on_target(&self, name: &str) -> String {
+        let target = self.acts().find_map(|act| first_line(act.get("operands")?.get(0)?.get("value")?));
+        target.map_or_else(|| name.to_owned(), |target| format!("{name} {target}"))
+    }
+
+    fn acts(&self) -> impl Iterator<Item = &Value> {
         let acts = self.context.get("facts").and_then(|facts| facts.get("acts")).and_then(Value::as_array);
-        let acts = || acts.into_iter().flatten();
-        let text = |value: &Value| value.as_str().and_then(|text| text.lines().next()).map(str::to_owned);
-        let mut commands = acts().filter_map(|act| text(act.get("commands")?.get(0)?));
-        if let Some(first) = commands.next() {
-            let more = commands.count();
-            return Some(if more > 0 { format!("{first} (+{more})") } else { first });
-        }
-        let tool = acts().find_map(|act| text(act.get("tool")?)).or_else(|| self.parsed_action.clone())?;
-        let target = acts().find_map(|act| text(act.get("operands")?.get(0)?.get("value")?));
-        Some(target.map_or_else(|| tool.clone(), |target| format!("{tool} {target}")))
+        acts.into_iter().flatten()
     }
 
     pub(crate) fn read(intent: Option<&Value>) -> Self {
         intent.and_then(|intent| Self::deserialize(intent).ok()).unwrap_or_default()
     }
+}
+
+fn first_line(value: &Value) -> Option<String> {
+    value.as_str().and_then(|text| text.lines().next()).map(str::to_owned)
 }
 
 /// Returns an escalation as its reviewer reads it.

@@ -81,6 +81,33 @@ fn mistyped_filters_are_errors() {
 }
 
 #[test]
+fn csv_and_json_show_what_the_table_shows() {
+    let place = Place::new();
+    let csv = place.ok(&["log", "query", "--csv"]);
+    let mut lines = csv.split_terminator("\r\n");
+    assert_eq!(lines.next(), Some("time,id,agent,decision,risk,outcome,action,tool,command,reasoning"));
+    let items = place.json(&["log", "query"])["items"].clone();
+    assert_eq!(lines.count(), items.as_array().unwrap().len());
+    for item in items.as_array().unwrap() {
+        let action = item["request"]["action"].as_str().unwrap();
+        assert!(csv.contains(item["id"].as_str().unwrap()) && csv.contains(action), "{csv}");
+        assert!(place.ok(&["log", "query"]).contains(action) && item["request"]["tool"].is_null(), "{item}");
+    }
+    place.fails(2, &["log", "query", "--csv", "--json"]);
+}
+
+#[test]
+fn statistics_without_an_agent_count_all() {
+    let place = Place::new();
+    let all = place.json(&["log", "stats"]);
+    let one = place.json(&["log", "stats", "support-1"]);
+    for field in ["totalRecords", "decisionBreakdown", "riskBreakdown", "period"] {
+        assert_eq!(all[field], one[field], "{field}");
+    }
+    assert_eq!(place.json(&["log", "stats", "--to", "2020-12-31"])["totalRecords"], 0);
+}
+
+#[test]
 fn exit_codes_are_those_of_the_help() {
     let place = Place::new();
     place.fails(2, &["log"]);
