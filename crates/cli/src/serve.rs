@@ -106,7 +106,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
 /// Completes when the process is asked to end.
 pub(crate) fn ended() -> Result<impl Future<Output = ()>, String> {
     let (tell, told) = tokio::sync::oneshot::channel();
-    signals::on_end(move || {
+    signals::on_end(move |_| {
         let _ = tell.send(());
     })?;
     Ok(async {

@@ -4,9 +4,9 @@ use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs `end` when the process is asked to end with SIGINT or SIGTERM. On a second signal the process ends at once,
+/// Runs `end` with the name of the signal when the process is asked to end with SIGINT or SIGTERM. On a second signal the process ends at once,
 /// which loses nothing that was acknowledged.
-pub(crate) fn on_end(end: impl FnOnce() + Send + 'static) -> Result<(), String> {
+pub(crate) fn on_end(end: impl FnOnce(&'static str) + Send + 'static) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime for signals: {error}"))?;
     let listen = |kind| {
@@ -19,13 +19,12 @@ pub(crate) fn on_end(end: impl FnOnce() + Send + 'static) -> Result<(), String> 
         let mut next = || {
             runtime.block_on(async {
                 tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => "SIGINT",
+                    _ = terminate.recv() => "SIGTERM",
                 }
-            });
+            })
         };
-        next();
-        end();
+        end(next());
         next();
         std::process::exit(ENDED_AT_ONCE);
     });

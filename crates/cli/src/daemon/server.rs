@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rulekeep::escalation::EscalationId;
+use rulekeep::system::{Clock as _, SystemClock};
 use rulekeep::{Agent, Decision, Error, Tier};
 use rulekeep_server::calls::Params;
 use rulekeep_server::calls::decisions::{DecisionForm, Enforce, Enforced};
@@ -43,7 +44,8 @@ pub(super) struct Server {
     connections: AtomicUsize,
     /// Milliseconds from the start to the last call.
     last_call: AtomicU64,
-    is_ending: Mutex<bool>,
+    /// The reason why the daemon ends, once it does.
+    ending: Mutex<Option<String>>,
     ended: Condvar,
 }
 
@@ -77,7 +79,7 @@ impl Server {
             started: Instant::now(),
             connections: AtomicUsize::new(0),
             last_call: AtomicU64::new(0),
-            is_ending: Mutex::new(false),
+            ending: Mutex::new(None),
             ended: Condvar::new(),
         }
     }
@@ -89,15 +91,18 @@ impl Server {
             let server = Arc::clone(self);
             thread::spawn(move || server.accept(&listener, side));
         }
-        let mut is_ending = self.is_ending.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*is_ending {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        while ending.is_none() {
             let left = idle_exit.map_or(LONGEST_SLEEP, |idle| idle.saturating_sub(self.idle()));
             if left.is_zero() {
-                eprintln!("no calls for {} minutes: the daemon ends", self.idle().as_secs() / 60);
+                *ending = Some(format!("no calls for {} minutes", self.idle().as_secs() / 60));
                 break;
             }
-            let waited = self.ended.wait_timeout(is_ending, left.min(LONGEST_SLEEP));
-            is_ending = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.ended.wait_timeout(ending, left.min(LONGEST_SLEEP));
+            ending = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if let Some(why) = &*ending {
+            eprintln!("{} the daemon ends: {why}", SystemClock.now());
         }
         for socket in [home.agent_socket(), home.operator_socket()] {
             fs::remove_file(&socket).map_err(|error| format!("{}: {error}", socket.display()))?;
@@ -112,9 +117,9 @@ impl Server {
         }
     }
 
-    /// Makes [`Server::run`] return.
-    pub(super) fn end(&self) {
-        *self.is_ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    /// Makes [`Server::run`] return, for the first reason that is given.
+    pub(super) fn end(&self, why: &str) {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_owned());
         self.ended.notify_all();
     }
 
@@ -187,7 +192,7 @@ impl Server {
                 }
                 (Side::Operators, "daemon/status") => Ok(json!(self.status())),
                 (Side::Operators, "daemon/stop") => access.admin(&self.gateway).map(|()| {
-                    self.end();
+                    self.end("rulekeep down");
                     json!({})
                 }),
                 _ => return None,

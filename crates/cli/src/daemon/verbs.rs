@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::grant::Confiner;
 use rulekeep::status::{Components, Health};
+use rulekeep::system::{Clock as _, SystemClock};
 use rulekeep_server::calls::records::Status;
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::webhooks::Settings as WebhookSettings;
@@ -177,12 +178,12 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
     let opened = Arc::clone(&server);
     thread::spawn(move || opened.tidy_up());
     let asked = Arc::clone(&server);
-    signals::on_end(move || asked.end())?;
+    signals::on_end(move |signal| asked.end(signal))?;
     let console = config.listen.as_deref().map(|listen| Console::start(listen, &gateway)).transpose()?;
     let served = server.run(home, idle_exit);
     drop(console);
-    governor.close().map_err(describe)?;
-    served.map(|()| ExitCode::SUCCESS)
+    let ended = served.and(governor.close().map_err(describe));
+    ended.map(|()| ExitCode::SUCCESS).map_err(|error| format!("{} the daemon ends: {error}", SystemClock.now()))
 }
 
 /// Returns this program as the one that confines commands, if the system can.

@@ -58,7 +58,7 @@ impl Interrupt {
     pub(super) fn watch() -> Result<Self, Failed> {
         let interrupt = Self(Arc::new(AtomicBool::new(false)));
         let asked = interrupt.clone();
-        signals::on_end(move || asked.0.store(true, Ordering::Relaxed))?;
+        signals::on_end(move |_| asked.0.store(true, Ordering::Relaxed))?;
         Ok(interrupt)
     }
 
@@ -102,7 +102,7 @@ impl<T: Read> Read for Interruptible<T> {
 /// Makes Ctrl-C wait for work that must not be interrupted. Pressed again, it ends the process at once; the log is
 /// then recovered by the next open.
 pub(super) fn finish_first(what: &'static str) -> Result<(), Failed> {
-    let tell = move || eprintln!("\nfinishing {what}; press Ctrl-C again to end it at once");
+    let tell = move |_: &str| eprintln!("\nfinishing {what}; press Ctrl-C again to end it at once");
     Ok(signals::on_end(tell)?)
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::fixture::{Place, copy};
+use crate::fixture::{Place, copy, until};
 use crate::reading::{assert_same, image};
 
 #[test]
@@ -184,6 +184,28 @@ fn a_proof_is_made_and_checked_from_files_alone() {
         let said = place.fails(1, &["log", "check-proof", file, proof, "--key", key]);
         assert!(said.contains(says), "{file}: {said}");
     }
+}
+
+#[test]
+fn a_daemon_tells_in_its_log_why_it_ended() {
+    let place = Place::with_daemon();
+    let ended = |why: &str| {
+        let said = || fs::read_to_string(place.home().join("daemon.log")).unwrap();
+        until(|| said().contains(&format!("the daemon ends: {why}")));
+        until(|| !place.run(&["status"]).status.success());
+    };
+    place.ok(&["down"]);
+    ended("rulekeep down");
+    place.ok(&["up"]);
+    let pid = place.json(&["status"])["daemon"]["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    ended("SIGTERM");
+    place.ok(&["up", "--idle-exit", "0.005"]);
+    ended("no calls for 0 minutes");
+    place.ok(&["up"]);
+    fs::remove_file(place.home().join("agent.sock")).unwrap();
+    place.ok(&["down"]);
+    ended(place.home().join("agent.sock").to_str().unwrap());
 }
 
 #[test]
