@@ -239,18 +239,23 @@ impl Line {
         let id = connection.last;
         let mut line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
         line.push('\n');
-        let written = connection.reader.get_ref().write_all(line.as_bytes());
-        written.map_err(|error| unreachable(format!("the call could not be sent to the daemon: {error}")))?;
+        // A daemon that closed the connection may have said why before.
+        let unsent = connection.reader.get_ref().write_all(line.as_bytes()).err();
         loop {
             let mut line = String::new();
             let read = connection.reader.read_line(&mut line);
-            if read.map_err(|error| unreachable(format!("the daemon did not answer: {error}")))? == 0 {
+            let read = read.map_err(|error| unreachable(format!("the daemon did not answer: {error}")))?;
+            if let (0, Some(error)) = (read, &unsent) {
+                return Err(unreachable(format!("the call could not be sent to the daemon: {error}")));
+            }
+            if read == 0 {
                 return Err(unreachable("the daemon ended before it answered".to_owned()));
             }
             let unreadable = |why: &str| unreachable(format!("the daemon's answer cannot be read: {why}"));
             let answer: Answer<A> = serde_json::from_str(&line).map_err(|error| unreadable(&error.to_string()))?;
             match answer {
-                Answer { id: other, .. } if other != Some(id) => {} // a notification
+                // A notification; an error without an ID is about the connection.
+                Answer { id: other, error, .. } if other != Some(id) && (other.is_some() || error.is_none()) => {}
                 Answer { error: Some(Refusal { message, data }), .. } => {
                     let data = data.unwrap_or_else(|| Reason { code: "INTERNAL".to_owned(), details: Value::Null });
                     return Err(Failure { code: data.code, message, details: data.details });
@@ -258,6 +263,14 @@ impl Line {
                 Answer { result, .. } => return result.ok_or_else(|| unreadable("it has no result")),
             }
         }
+    }
+
+    /// Returns whether the daemon closed the connection. Between calls it sends nothing else to agents.
+    pub(crate) fn is_closed(&self) -> bool {
+        let connection = self.connection();
+        let mut stream = connection.reader.get_ref();
+        let read = stream.set_nonblocking(true).and_then(|()| stream.read(&mut [0]));
+        stream.set_nonblocking(false).is_err() || !read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
     /// Waits until the daemon has ended, which closes the connection. Returns false if it is still running after
@@ -324,5 +337,17 @@ mod tests {
         assert_eq!(made.note, "n");
         let failure = line.call::<Value>("other", &json!({})).unwrap_err();
         assert_eq!(failure.to_string(), "INTERNAL: no method");
+    }
+
+    #[test]
+    fn a_daemon_that_closes_the_connection_may_say_why() {
+        let (stream, mut daemon) = UnixStream::pair().unwrap();
+        let line = Line(Mutex::new(Connection { reader: BufReader::new(stream), last: 0 }));
+        assert!(!line.is_closed());
+        let full = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32000,\"message\":\"full\"},\"id\":null}\n";
+        daemon.write_all(full.as_bytes()).unwrap();
+        drop(daemon);
+        assert_eq!(line.call::<Value>("enforce", &json!({})).unwrap_err().to_string(), "INTERNAL: full");
+        assert!(line.is_closed());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rulekeep_mcp::{CallError, Calls, Downstream, Governed, ProxyOptions, WrapOptions};
@@ -145,16 +145,24 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
 }
 
 /// The daemon, as called by the gateway. The daemon accepts a user's answer only on the connection that asked, so
-/// that one stays open. A waiting call would block later ones, so each wait has a connection of its own.
+/// that one stays open; a new one takes its place if the daemon closed it. A waiting call would block later ones, so each wait has a connection of its own.
 struct Daemon {
     home: Home,
-    line: Line,
+    line: Mutex<Arc<Line>>,
 }
 
 impl Daemon {
     fn connect(home: Home) -> Result<Self, String> {
         let line = Line::agent(&home, None).map_err(|failure| failure.message)?;
-        Ok(Self { home, line })
+        Ok(Self { home, line: Mutex::new(Arc::new(line)) })
+    }
+
+    fn line(&self) -> Result<Arc<Line>, Failure> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_closed() {
+            *line = Arc::new(Line::agent(&self.home, None)?);
+        }
+        Ok(Arc::clone(&line))
     }
 }
 
@@ -164,7 +172,7 @@ impl Calls for Daemon {
         if method == "escalation/wait" {
             return Line::agent(&self.home, None).and_then(|line| line.call(method, &params)).map_err(failed);
         }
-        self.line.call(method, &params).map_err(failed)
+        self.line().and_then(|line| line.call(method, &params)).map_err(failed)
     }
 }
 

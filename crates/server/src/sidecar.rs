@@ -58,7 +58,7 @@ pub fn serve_as(
 ) -> io::Result<()> {
     // Held while writing a whole line: a response, or an event between responses.
     let output = Mutex::new(output);
-    let mut session = Session { gateway, access, own, subscriptions: Subscriptions::new() };
+    let mut session = Session { gateway, access, own, subscriptions: Subscriptions::new(gateway.subscriptions()) };
     thread::scope(|scope| {
         let served = session.serve(&mut input, &output, scope);
         // Flushes the decisions made before the session ends.
@@ -66,6 +66,16 @@ pub fn serve_as(
         session.subscriptions.end();
         served.map(|()| drop(flushed))
     })
+}
+
+/// Writes an error to a connection that is not served.
+///
+/// # Errors
+///
+/// Errors of writing the output.
+pub fn refuse(error: Error, mut output: impl Write) -> io::Result<()> {
+    let line = one(&Response::new(None, Err(error.into()))).unwrap_or_default();
+    output.write_all(format!("{line}\n").as_bytes())
 }
 
 /// The calls that a program adds. Takes the connection's access and the call's name and parameters; returns `None` if

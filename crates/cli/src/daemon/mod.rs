@@ -2,11 +2,13 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `connections.rs` | the connections of a socket, and their limit |
 //! | `console.rs` | HTTP and the console of the daemon |
 //! | `pins.rs` | the changes that agents may make to the catalog |
 //! | `server.rs` | the sockets, and the calls that each permits |
 //! | `verbs.rs` | `rulekeep up`, `down` and `status` |
 
+mod connections;
 mod console;
 mod pins;
 mod server;

@@ -10,7 +10,7 @@ use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,13 +26,11 @@ use rulekeep_server::{AGENT_SOCKET_CALLS, Access, sidecar};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::connections::{Connections, Place};
 use super::pins::Pins;
 use crate::home::Home;
 use crate::hook::engine::{Engine, HOST_USER};
 use crate::store::is_sound;
-
-/// Largest number of connections at a time, over both sockets.
-const MOST_CONNECTIONS: usize = 1024;
 
 /// A running daemon.
 pub(super) struct Server {
@@ -41,7 +39,8 @@ pub(super) struct Server {
     pins: Pins,
     tier: Tier,
     started: Instant,
-    connections: AtomicUsize,
+    agents: Arc<Connections>,
+    operators: Arc<Connections>,
     /// Milliseconds from the start to the last call.
     last_call: AtomicU64,
     /// The reason why the daemon ends, once it does.
@@ -77,7 +76,8 @@ impl Server {
             pins: Pins::default(),
             tier,
             started: Instant::now(),
-            connections: AtomicUsize::new(0),
+            agents: Arc::new(Connections::new(MOST_AGENTS, LONGEST_CALL)),
+            operators: Arc::new(Connections::new(MOST_OPERATORS, Duration::ZERO)),
             last_call: AtomicU64::new(0),
             ending: Mutex::new(None),
             ended: Condvar::new(),
@@ -125,7 +125,7 @@ impl Server {
 
     /// The time since the last call; zero while a connection is open.
     fn idle(&self) -> Duration {
-        if self.connections.load(Ordering::Relaxed) > 0 {
+        if self.connections() > 0 {
             return Duration::ZERO;
         }
         self.started.elapsed().saturating_sub(Duration::from_millis(self.last_call.load(Ordering::Relaxed)))
@@ -136,27 +136,59 @@ impl Server {
         self.last_call.store(now, Ordering::Relaxed);
     }
 
+    fn connections(&self) -> usize {
+        self.agents.count() + self.operators.count()
+    }
+
     fn accept(self: &Arc<Self>, listener: &UnixListener, side: Side) {
         for stream in listener.incoming() {
-            let Ok(stream) = stream else {
-                thread::sleep(Duration::from_millis(10)); // no file left to open: others have to close theirs first
-                continue;
-            };
-            if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-                self.connections.fetch_sub(1, Ordering::Relaxed);
-                continue;
+            match stream {
+                Ok(stream) => self.admit(stream, side),
+                Err(_) => self.make_room(side), // no file left to open
             }
-            let server = Arc::clone(self);
-            thread::spawn(move || {
-                // A client that disconnected gets no answer; nobody else is affected.
-                let _ = server.serve(&stream, side);
-                server.note_call();
-                server.connections.fetch_sub(1, Ordering::Relaxed);
-            });
         }
     }
 
-    fn serve(&self, stream: &UnixStream, side: Side) -> std::io::Result<()> {
+    /// Serves a connection on a thread of its own, or answers it with an error.
+    fn admit(self: &Arc<Self>, stream: UnixStream, side: Side) {
+        let connections = match side {
+            Side::Agents => &self.agents,
+            Side::Operators => &self.operators,
+        };
+        let place = match connections.admit(stream) {
+            Ok(place) => Arc::new(place),
+            Err(stream) => {
+                let _ = sidecar::refuse(connections.full(), &stream);
+                return;
+            }
+        };
+        for _ in 0..MOST_STARTS {
+            let (server, served) = (Arc::clone(self), Arc::clone(&place));
+            let started = thread::Builder::new().spawn(move || {
+                // A client that disconnected gets no answer; nobody else is affected.
+                let _ = server.serve(&served, side);
+                server.note_call();
+            });
+            if started.is_ok() {
+                return;
+            }
+            self.make_room(side);
+        }
+        let _ = sidecar::refuse(Error::internal("the system starts no thread for this connection"), place.stream());
+    }
+
+    /// Waits for files and threads to become free. For an operator, closes a connection of an agent.
+    fn make_room(&self, side: Side) {
+        thread::sleep(match side {
+            Side::Agents => AGENTS_PAUSE,
+            Side::Operators => {
+                self.agents.close_one();
+                OPERATORS_PAUSE
+            }
+        });
+    }
+
+    fn serve(&self, place: &Place, side: Side) -> std::io::Result<()> {
         let access = match side {
             Side::Agents => Access::Only(AGENT_SOCKET_CALLS),
             Side::Operators => Access::Reading,
@@ -164,6 +196,10 @@ impl Server {
         let asked = Asked::default();
         let own = |access: &Access, method: &str, params: &mut Params| {
             self.note_call();
+            let noted = place.note_call(matches!(access, Access::Key(_)), method == "event/subscribe");
+            if let Err(error) = noted {
+                return Some(Err(Error::internal(format!("the connection: {error}"))));
+            }
             let answer = match (side, method) {
                 (Side::Agents, "hook/event") => params.fields().map(|event| json!(self.engine.answer(event))),
                 (Side::Agents, "run/claim") => {
@@ -199,7 +235,7 @@ impl Server {
             };
             Some(answer)
         };
-        sidecar::serve_as(&self.gateway, access, &own, BufReader::new(stream), stream)
+        sidecar::serve_as(&self.gateway, access, &own, BufReader::new(place.stream()), place.stream())
     }
 
     /// Decides on a request in natural language or a tool call. A new agent is registered.
@@ -232,7 +268,7 @@ impl Server {
         DaemonStatus {
             pid: std::process::id(),
             uptime_seconds: self.started.elapsed().as_secs(),
-            connections: self.connections.load(Ordering::Relaxed),
+            connections: self.connections(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -250,4 +286,15 @@ fn bind(socket: &Path) -> Result<UnixListener, String> {
     Ok(listener)
 }
 
+/// Largest number of connections of agents.
+const MOST_AGENTS: usize = 256;
+/// Largest number of connections of operators.
+const MOST_OPERATORS: usize = 64;
+/// Longest duration of a call of an agent, such as a hook that waits for a reviewer.
+const LONGEST_CALL: Duration = Duration::from_secs(10 * 60);
+/// Number of attempts to start a thread.
+const MOST_STARTS: usize = 100;
+/// The time between attempts to serve an operator; shorter than for agents, so that operators come first.
+const OPERATORS_PAUSE: Duration = Duration::from_millis(10);
+const AGENTS_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);

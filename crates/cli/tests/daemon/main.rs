@@ -4,6 +4,7 @@ mod confined;
 mod damaged;
 #[path = "../setup/mod.rs"]
 mod setup;
+mod sockets;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

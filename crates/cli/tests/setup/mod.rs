@@ -89,6 +89,22 @@ impl Setup {
         Up(self)
     }
 
+    /// Starts a daemon that can have at most so many files open.
+    pub(crate) fn up_with_files(&self, most: u32) -> Up<'_> {
+        let up = self.command(&["up"]);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("ulimit -n {most}; exec \"$0\" up")]).arg(up.get_program()).stdin(Stdio::null());
+        for (name, value) in up.get_envs() {
+            match value {
+                Some(value) => limited.env(name, value),
+                None => limited.env_remove(name),
+            };
+        }
+        let answer = Answer::of(&limited.output().unwrap());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        Up(self)
+    }
+
     pub(crate) fn down(&self) {
         let answer = self.operator(&["down"]);
         assert_eq!(answer.code, 0, "{answer:?}");

@@ -3,9 +3,9 @@
 use rulekeep::extension::Extension;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -30,7 +30,12 @@ pub(crate) struct Subscriptions {
     fresh: Vec<Told>,
     /// Set when the input has ended and everything to be delivered is on disk.
     ended: Arc<AtomicBool>,
+    /// Number of subscriptions of all sessions of the gateway.
+    total: Arc<AtomicUsize>,
 }
+
+/// A subscription's share of the total, free again when this is dropped.
+struct Share(Arc<AtomicUsize>);
 
 /// A subscription as its session sees it.
 struct Live {
@@ -52,6 +57,8 @@ struct Told {
     id: String,
     subscription: Subscription,
     shared: Arc<Shared>,
+    /// Held until the thread ends.
+    _share: Share,
 }
 
 /// The parameters of a notification.
@@ -138,6 +145,7 @@ impl SessionCall for Subscribe {
                 format!("there are {MOST_SUBSCRIPTIONS} subscriptions already; end one with event/unsubscribe");
             return Err(Error::Conflict { message });
         }
+        let share = Share::of(&subscriptions.total)?;
         let mut filter = self.types.into_iter().flatten().fold(EventFilter::all(), EventFilter::of_type);
         filter = given(filter, self.agent_id, EventFilter::agent);
         filter = given(filter, self.after, EventFilter::after);
@@ -146,7 +154,7 @@ impl SessionCall for Subscribe {
             Some(name) => governor.log().cursor(&name, &filter)?,
             None => governor.subscribe(&filter)?,
         };
-        Ok(SubscriptionRef { subscription_id: subscriptions.add(subscription) })
+        Ok(SubscriptionRef { subscription_id: subscriptions.add(subscription, share) })
     }
 }
 
@@ -224,18 +232,19 @@ impl SessionCall for Forget {
 }
 
 impl Subscriptions {
-    pub(crate) fn new() -> Self {
-        Self { last: 0, live: HashMap::new(), fresh: Vec::new(), ended: Arc::default() }
+    /// Creates the subscriptions of a session; `total` counts those of all sessions.
+    pub(crate) fn new(total: &Arc<AtomicUsize>) -> Self {
+        Self { last: 0, live: HashMap::new(), fresh: Vec::new(), ended: Arc::default(), total: Arc::clone(total) }
     }
 
     /// Adds a subscription to be delivered. Returns its id.
-    fn add(&mut self, subscription: Subscription) -> String {
+    fn add(&mut self, subscription: Subscription, share: Share) -> String {
         self.last += 1;
         let id = format!("sub_{}", self.last);
         let shared = Arc::<Shared>::default();
         let live = Live { reader: subscription.reader().cloned(), shared: Arc::clone(&shared) };
         self.live.insert(id.clone(), live);
-        self.fresh.push(Told { id: id.clone(), subscription, shared });
+        self.fresh.push(Told { id: id.clone(), subscription, shared, _share: share });
         id
     }
 
@@ -247,9 +256,15 @@ impl Subscriptions {
         output: &'scope Mutex<W>,
     ) {
         for told in self.fresh.drain(..) {
-            let ended = Arc::clone(&self.ended);
+            let (id, ended) = (told.id.clone(), Arc::clone(&self.ended));
             // If events cannot be written, the reader is gone; the session notices by itself.
-            scope.spawn(move || told.tell(output, &ended));
+            if Builder::new().spawn_scoped(scope, move || told.tell(output, &ended)).is_err() {
+                self.live.remove(&id);
+                let error = Error::internal("the system starts no thread for this subscription");
+                let mut lines = Vec::new();
+                let _ = line(&mut lines, &id, Err(error), None)
+                    .and_then(|()| output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&lines));
+            }
         }
     }
 
@@ -306,25 +321,65 @@ impl Told {
     }
 
     fn line(&self, lines: &mut Vec<u8>, told: Result<&Event, Error>) -> io::Result<()> {
-        let (event, error) = match told {
-            Ok(event) => (Some(event), None),
-            Err(error) => (None, Some(error.into())),
-        };
-        let skipped = Some(self.subscription.skipped()).filter(|skipped| *skipped > 0);
-        let params = EventParams { subscription_id: &self.id, event, skipped, error };
-        serde_json::to_writer(&mut *lines, &Notification::new("event", params))?;
-        lines.push(b'\n');
-        Ok(())
+        line(lines, &self.id, told, Some(self.subscription.skipped()).filter(|skipped| *skipped > 0))
     }
+}
+
+impl Share {
+    fn of(total: &Arc<AtomicUsize>) -> Result<Self, Error> {
+        let more = |count: usize| (count < MOST_IN_TOTAL).then_some(count + 1);
+        match total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(Self(Arc::clone(total))),
+            Err(_) => Err(Error::Conflict {
+                message: format!(
+                    "all connections together have {MOST_IN_TOTAL} subscriptions already; end one of them"
+                ),
+            }),
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Adds the line of a notification: an event, or the error that ends the subscription.
+fn line(lines: &mut Vec<u8>, id: &str, told: Result<&Event, Error>, skipped: Option<u64>) -> io::Result<()> {
+    let (event, error) = match told {
+        Ok(event) => (Some(event), None),
+        Err(error) => (None, Some(error.into())),
+    };
+    let params = EventParams { subscription_id: id, event, skipped, error };
+    serde_json::to_writer(&mut *lines, &Notification::new("event", params))?;
+    lines.push(b'\n');
+    Ok(())
 }
 
 fn not_ours() -> Error {
     Error::input("subscriptionId", "expected a subscription of this session")
 }
 
-/// Maximum number of subscriptions, each with its own thread.
+/// Maximum number of subscriptions of a session, each with its own thread.
 const MOST_SUBSCRIPTIONS: usize = 64;
+/// Maximum number of subscriptions of all sessions.
+const MOST_IN_TOTAL: usize = 256;
 /// Interval at which an idle subscription checks whether it should end.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// Number of bytes after which a batch of events is written.
 const MOST_AT_ONCE: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_sessions_together_have_a_bounded_total() {
+        let total = Arc::default();
+        let mut shares: Vec<Share> = (0..MOST_IN_TOTAL).map(|_| Share::of(&total).unwrap()).collect();
+        assert_eq!(Share::of(&total).err().map(|error| error.code()), Some("CONFLICT"));
+        shares.pop();
+        assert!(Share::of(&total).is_ok());
+    }
+}

@@ -35,6 +35,7 @@ mod limit;
 use crate::webhooks::{self, Webhooks};
 use rulekeep::extension::{Extension, Follower};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
@@ -63,6 +64,8 @@ struct State {
     keys: keys::Keys,
     refusals: Refusals,
     answers: idempotency::Answers,
+    /// Number of subscriptions of all sessions.
+    subscriptions: Arc<AtomicUsize>,
 }
 
 impl Follower for State {
@@ -93,6 +96,7 @@ impl Gateway {
             keys: keys::Keys::restored(governor, time.clone())?,
             refusals: Refusals::new(&time),
             answers: idempotency::Answers::new(),
+            subscriptions: Arc::default(),
         });
         Extension::of(governor).attach("gateway", Arc::clone(&state) as Arc<dyn Follower>)?;
         state.keys.expire(governor);
@@ -108,6 +112,11 @@ impl Gateway {
     /// The governor behind the gateway.
     pub fn governor(&self) -> &Governor {
         &self.governor
+    }
+
+    /// Number of subscriptions of all sessions.
+    pub(crate) fn subscriptions(&self) -> &Arc<AtomicUsize> {
+        &self.state.subscriptions
     }
 
     /// The API keys of the store.

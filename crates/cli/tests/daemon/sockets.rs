@@ -1,0 +1,84 @@
+//! The limits of the daemon's sockets: no client of a socket shuts an operator out.
+
+#![allow(clippy::unwrap_used)] // in functions that the tests share
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::setup::Setup;
+
+/// The limits that the page names.
+const MOST_AGENTS: usize = 256;
+const MOST_OPERATORS: usize = 64;
+
+fn connect(setup: &Setup, socket: &str) -> UnixStream {
+    let stream = UnixStream::connect(setup.home().join(socket)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+fn ask(mut stream: &UnixStream, method: &str, params: &Value) -> Value {
+    writeln!(stream, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
+    answer(stream)
+}
+
+fn answer(stream: &UnixStream) -> Value {
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+fn is_closed(mut stream: &UnixStream) -> bool {
+    stream.read(&mut [0]).unwrap() == 0
+}
+
+fn set_kill_switch(setup: &Setup) {
+    let operator = connect(setup, "operator.sock");
+    assert!(ask(&operator, "session/authenticate", &json!({ "key": setup.key() }))["error"].is_null());
+    assert_eq!(setup.operator(&["kill-switch", "set", "--agent", "mcp", "--note", "a drill"]).code, 0);
+}
+
+/// The daemon answered neither socket, but an open line still got ALLOW.
+#[test]
+fn connections_beyond_the_limit_are_told_and_idle_ones_end() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let agent = connect(&setup, "agent.sock");
+    assert!(ask(&agent, "catalogue/list", &json!({}))["error"].is_null());
+    let idle: Vec<UnixStream> = (1..MOST_AGENTS).map(|_| connect(&setup, "agent.sock")).collect();
+    let refused = connect(&setup, "agent.sock");
+    let told = answer(&refused);
+    assert_eq!(told["error"]["data"]["code"], "RATE_LIMITED", "{told}");
+    assert!(is_closed(&refused));
+    set_kill_switch(&setup);
+    let asked = json!({ "agentId": "mcp", "input": { "tool": "Read", "arguments": { "file_path": "/tmp/a" } } });
+    assert_eq!(ask(&agent, "enforce", &asked)["result"]["decision"], "DENY");
+    assert!(idle.iter().all(is_closed));
+    assert!(ask(&connect(&setup, "agent.sock"), "catalogue/list", &json!({}))["error"].is_null());
+}
+
+#[test]
+fn an_operator_is_served_when_agents_hold_every_file() {
+    let setup = Setup::new();
+    let _up = setup.up_with_files(128);
+    let files = format!("/proc/{}/fd", setup.ask("daemon/status", &json!({}))["pid"]);
+    let held: Vec<UnixStream> = (0..160).map(|_| connect(&setup, "agent.sock")).collect();
+    crate::until(|| std::fs::read_dir(&files).unwrap().count() >= 128);
+    set_kill_switch(&setup);
+    drop(held);
+}
+
+#[test]
+fn an_operator_is_served_when_their_socket_is_full() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let held: Vec<UnixStream> = (0..MOST_OPERATORS).map(|_| connect(&setup, "operator.sock")).collect();
+    for stream in &held {
+        assert!(ask(stream, "daemon/status", &json!({}))["error"].is_null());
+    }
+    set_kill_switch(&setup);
+    assert!(is_closed(&held[0]));
+}
