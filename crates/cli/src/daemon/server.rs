@@ -254,10 +254,10 @@ impl Server {
     }
 
     /// Records that the user at the client agreed to what this connection asked. A connection can answer only what it
-    /// asked itself, and only as that user.
+    /// asked itself, only as that user, and only for that call: a task may belong to another program.
     fn agree(&self, review: Approve, asked: &Asked) -> Result<Answered, Error> {
         let is_ours = asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&review.id);
-        if !is_ours || review.reviewer != HOST_USER {
+        if !is_ours || review.reviewer != HOST_USER || review.for_task.unwrap_or_default() {
             let message = "only an operator approves, with: rulekeep escalations approve";
             return Err(Error::Forbidden { message: message.to_owned() });
         }

@@ -432,6 +432,9 @@ fn a_connection_answers_only_what_it_asked_the_user_itself() {
     let agree = |reviewer: &str| json!({ "id": id, "reviewer": reviewer });
     assert_eq!(other("escalation/approve", agree("host-user"))["error"]["data"]["code"], "FORBIDDEN");
     assert_eq!(asking("escalation/approve", agree("operator"))["error"]["data"]["code"], "FORBIDDEN");
+    let mut for_task = agree("host-user");
+    for_task["forTask"] = json!(true);
+    assert_eq!(asking("escalation/approve", for_task)["error"]["data"]["code"], "FORBIDDEN");
     assert_eq!(asking("escalation/approve", agree("host-user"))["result"]["state"], "approved");
 }
 
