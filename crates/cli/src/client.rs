@@ -197,11 +197,13 @@ struct Reason {
 impl Line {
     /// Connects to the operators' socket; `None` if no daemon runs.
     pub(crate) fn operator(home: &Home) -> Result<Option<Self>, String> {
+        home.check_owners()?;
         Self::connect(&home.operator_socket(), None)
     }
 
     /// Connects to the agents' socket. Fails if no daemon runs.
     pub(crate) fn agent(home: &Home, patience: Option<Duration>) -> Result<Self, Failure> {
+        home.check_owners().map_err(unreachable)?;
         let line = Self::connect(&home.agent_socket(), patience).map_err(unreachable)?;
         line.ok_or_else(|| unreachable("the rulekeep daemon does not run; start it with: rulekeep up".to_owned()))
     }

@@ -3,7 +3,8 @@
 mod init;
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -157,14 +158,41 @@ impl Home {
         toml::from_str(&text).map_err(|error| format!("{}: {}", file.display(), error.to_string().trim_end()))
     }
 
-    /// Checks that the home exists and that nobody else can read or write it.
+    /// Checks that the home exists, that it belongs to this user, and that nobody else can read or write it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let shown = self.root.display();
         let found =
             fs::metadata(&self.root).map_err(|error| format!("{shown}: {error}; make it with: rulekeep init"))?;
+        self.check_owners()?;
         let mode = found.permissions().mode() & 0o777;
         if !found.is_dir() || mode & 0o077 != 0 {
             return Err(format!("{shown}: expected a folder of mode 700, found {mode:o}; run: chmod 700 {shown}"));
+        }
+        Ok(())
+    }
+
+    /// Checks that the home and what governs in it belong to this user, as far as they exist.
+    pub(crate) fn check_owners(&self) -> Result<(), String> {
+        self.check_owned_by(rustix::process::geteuid().as_raw())
+    }
+
+    /// Only the content may belong to root instead, such as a policy that an administrator links to.
+    fn check_owned_by(&self, user: u32) -> Result<(), String> {
+        let policies = self.root.join("policies");
+        let content = [self.config_file(), policies, self.policy(), self.store()];
+        for place in [self.root.clone(), self.agent_socket(), self.operator_socket()].iter().chain(&content) {
+            let owner = match fs::metadata(place) {
+                Ok(found) => found.uid(),
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(format!("{}: {error}", place.display())),
+            };
+            if owner != user && !(owner == 0 && content.contains(place)) {
+                return Err(format!(
+                    "{}: belongs to user {owner}, and this program runs as user {user}: run it as the owner of the home, or \
+                     set RULEKEEP_HOME to a folder of your own",
+                    place.display()
+                ));
+            }
         }
         Ok(())
     }
@@ -216,4 +244,20 @@ fn parsed<'de, T: std::str::FromStr, D: serde::Deserializer<'de>>(
 ) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?}: expected {expected}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_of_another_user_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home { root: folder.path().to_owned() };
+        assert_eq!(home.check_owners(), Ok(()));
+        let owner = rustix::process::geteuid().as_raw();
+        let refused = home.check_owned_by(owner + 1).unwrap_err();
+        assert!(refused.starts_with(&folder.path().display().to_string()), "{refused}");
+        assert!(refused.contains(&format!("belongs to user {owner}, and this program runs as user")), "{refused}");
+    }
 }

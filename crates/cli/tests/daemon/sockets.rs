@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // in functions that the tests share
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::chown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use serde_json::{Value, json};
 
 use crate::setup::Setup;
 
+/// The user `nobody`, to whom only root can give files.
+const NOBODY: u32 = 65_534;
 /// The limits that the page names.
 const MOST_AGENTS: usize = 256;
 const MOST_OPERATORS: usize = 64;
@@ -81,4 +84,22 @@ fn an_operator_is_served_when_their_socket_is_full() {
     }
     set_kill_switch(&setup);
     assert!(is_closed(&held[0]));
+}
+
+/// The mode alone was checked, so a policy that another user wrote governed the agents of root.
+#[test]
+fn what_belongs_to_another_user_is_refused() {
+    let setup = Setup::new();
+    for place in ["", "config.toml", "policies", "policies/policy.toml", "store"] {
+        let place = setup.home().join(place);
+        if chown(&place, Some(NOBODY), None).is_err() {
+            return; // not root
+        }
+        let event = json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Go on" });
+        for answer in [setup.run(&["up"]), setup.run(&["status"]), setup.hook("claude", &event)] {
+            assert!(answer.code != 0, "{}: {answer:?}", place.display());
+            assert!(answer.stderr.contains("belongs to user 65534"), "{}: {answer:?}", place.display());
+        }
+        chown(&place, Some(0), None).unwrap();
+    }
 }
