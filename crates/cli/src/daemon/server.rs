@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::escalation::EscalationId;
 use rulekeep::system::{Clock as _, SystemClock};
-use rulekeep::{Agent, Decision, Error, Tier};
+use rulekeep::{Decision, Error};
 use rulekeep_server::calls::Params;
 use rulekeep_server::calls::decisions::{DecisionForm, Enforce, Enforced};
 use rulekeep_server::calls::escalations::{Answered, Approve};
@@ -37,7 +37,6 @@ pub(super) struct Server {
     gateway: Gateway,
     engine: Engine,
     pins: Pins,
-    tier: Tier,
     started: Instant,
     agents: Arc<Connections>,
     operators: Arc<Connections>,
@@ -69,12 +68,11 @@ pub(super) struct DaemonStatus {
 }
 
 impl Server {
-    pub(super) fn new(gateway: Gateway, engine: Engine, tier: Tier) -> Self {
+    pub(super) fn new(gateway: Gateway, engine: Engine) -> Self {
         Self {
             gateway,
             engine,
             pins: Pins::default(),
-            tier,
             started: Instant::now(),
             agents: Arc::new(Connections::new(MOST_AGENTS, LONGEST_CALL)),
             operators: Arc::new(Connections::new(MOST_OPERATORS, Duration::ZERO)),
@@ -244,7 +242,7 @@ impl Server {
             let message = "intents are built by runtimes, not by agents: expected agentId and input";
             return Err(Error::Forbidden { message: message.to_owned() });
         };
-        self.gateway.governor().agents().ensure(Agent::new(form.agent_id.as_str()).at_tier(self.tier))?;
+        self.engine.register(&form.agent_id)?;
         let verdict = Access::Everything.make(&self.gateway, request)?;
         if verdict.enforcement.decision == Decision::Escalate {
             let id = EscalationId::of(verdict.enforcement.proof_id);

@@ -174,7 +174,7 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
         home: home.root().to_owned(),
         confining: confiner.map(|confiner| confiner.program().to_owned()),
     };
-    let server = Arc::new(Server::new(gateway.clone(), Engine::new(gateway.clone(), settings), hooks.tier));
+    let server = Arc::new(Server::new(gateway.clone(), Engine::new(gateway.clone(), settings)));
     let opened = Arc::clone(&server);
     thread::spawn(move || opened.tidy_up());
     let asked = Arc::clone(&server);

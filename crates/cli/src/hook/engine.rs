@@ -16,7 +16,7 @@ use rulekeep::grant::narrowed;
 use rulekeep::intent::{DenialClass, Facts};
 use rulekeep::proof::ProofId;
 use rulekeep::task::{Task, TaskId, TaskRequest, TaskState, ToolCall};
-use rulekeep::{Agent, Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
+use rulekeep::{Decision, Enforcement, Error, Intent, Outcome, RiskLevel, Tier};
 use rulekeep_confine::Profile;
 use rulekeep_server::Access;
 use rulekeep_server::calls::decisions::{self as requests, Asked, DecisionForm, Enforce, Enforced, InputForm, Parse};
@@ -28,6 +28,7 @@ use super::calls::{Calls, Key, Made};
 use super::confined::{Claim, Refused, Runs};
 use super::dialects::{Dialect, Probe};
 use super::event::{EventKind, HookAnswer, HookEvent, HookRequest, Host, HostCall, Ruling};
+use super::newcomers::Newcomers;
 use super::own::Own;
 use super::written::Written;
 
@@ -42,6 +43,7 @@ pub struct Engine {
     hashers: [RandomState; 2],
     written: Written,
     own: Own,
+    newcomers: Newcomers,
     pub(super) runs: Runs,
 }
 
@@ -73,8 +75,8 @@ impl Engine {
         let conversations = Mutex::new(states.into_iter().filter_map(read).collect());
         let (calls, opening, written) = (Mutex::default(), Mutex::default(), Written::default());
         let (hashers, own) = (Default::default(), Own::new(&settings.home));
-        let runs = Runs::new(settings.confining.clone());
-        Self { gateway, settings, conversations, opening, calls, hashers, written, own, runs }
+        let (runs, newcomers) = (Runs::new(settings.confining.clone()), Newcomers::default());
+        Self { gateway, settings, conversations, opening, calls, hashers, written, own, newcomers, runs }
     }
 
     /// Forgets the conversations whose tasks are over. The log must be verified.
@@ -111,6 +113,11 @@ impl Engine {
         let ruling =
             hearing.rule().unwrap_or_else(|error| Ruling::Deny(format!("rulekeep refuses: {}", error.message())));
         dialect.answer(&event, &ruling)
+    }
+
+    /// Registers an agent at its first call.
+    pub(crate) fn register(&self, agent_id: &str) -> Result<(), Error> {
+        self.newcomers.register(self.gateway.governor(), agent_id, self.settings.tier)
     }
 
     /// Hands out the profile of a confined run, once.
@@ -161,7 +168,7 @@ impl Hearing<'_> {
         if self.engine.written.holds(self.agent, words) {
             return Ok(());
         }
-        self.register()?;
+        self.engine.register(self.agent)?;
         self.withdraw("the user continued without approving")?;
         if !self.engine.settings.mandates || words.trim().is_empty() {
             return Ok(());
@@ -214,7 +221,7 @@ impl Hearing<'_> {
             return Ok(Ruling::Deny(format!("rulekeep doctor probe {nonce}: refused")));
         }
         self.engine.written.add(self.agent, call);
-        self.register()?;
+        self.engine.register(self.agent)?;
         let InputForm { agent_id, input, context } = self.input(call);
         let parse = Parse { agent_id, input, context, explain: None };
         let parsed = Access::Everything.make(&self.engine.gateway, parse)?.parse.intent;
@@ -531,11 +538,6 @@ impl Hearing<'_> {
             }
         }
         Ok(())
-    }
-
-    fn register(&self) -> Result<(), Error> {
-        let agent = Agent::new(self.agent).at_tier(self.engine.settings.tier);
-        self.governor().agents().ensure(agent).map(drop)
     }
 
     pub(super) fn governor(&self) -> &rulekeep::Governor {

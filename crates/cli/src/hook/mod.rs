@@ -9,6 +9,7 @@
 //! | `confined.rs` | commands that run confined |
 //! | `client.rs` | `rulekeep hook`: the process that a host starts |
 //! | `engine.rs` | the ruling on an event, by a governor |
+//! | `newcomers.rs` | agents that are registered at their first call |
 //! | `written.rs` | the prompts that agents wrote, which are not the user's words |
 //! | `own.rs` | calls that access what governs the agent |
 //! | `install/` | the entries in a host's settings |
@@ -21,6 +22,7 @@ pub mod dialects;
 pub mod engine;
 pub mod event;
 pub mod install;
+mod newcomers;
 mod own;
 mod written;
 

@@ -16,6 +16,7 @@ const NOBODY: u32 = 65_534;
 /// The limits that the page names.
 const MOST_AGENTS: usize = 256;
 const MOST_OPERATORS: usize = 64;
+const MOST_AN_HOUR: usize = 64;
 
 fn connect(setup: &Setup, socket: &str) -> UnixStream {
     let stream = UnixStream::connect(setup.home().join(socket)).unwrap();
@@ -102,4 +103,30 @@ fn what_belongs_to_another_user_is_refused() {
         }
         chown(&place, Some(0), None).unwrap();
     }
+}
+
+#[test]
+fn a_client_registers_a_bounded_number_of_agents() {
+    let setup = Setup::new();
+    let _up = setup.up();
+    let client = connect(&setup, "agent.sock");
+    let input = json!({ "tool": "Read", "arguments": { "file_path": "/tmp/a" } });
+    let enforce = |name: &str| ask(&client, "enforce", &json!({ "agentId": name, "input": input }));
+    for number in 0..MOST_AN_HOUR {
+        let answer = enforce(&format!("a{number}"));
+        assert!(answer["error"].is_null(), "{answer}");
+    }
+    let refused = enforce("one-more");
+    assert_eq!(refused["error"]["data"]["code"], "RATE_LIMITED", "{refused}");
+    assert!(enforce("a0")["error"].is_null());
+    let hook = setup.hook(
+        "claude",
+        &json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": "/tmp", "tool_name": "Read",
+            "tool_input": { "file_path": "/tmp/a" }, "tool_use_id": "t1",
+        }),
+    );
+    assert!(hook.code == 2 && hook.stderr.contains("rulekeep agents register"), "{hook:?}");
+    assert_eq!(setup.operator(&["agents", "register", "claude"]).code, 0);
+    assert_eq!(setup.ask("agent/list", &json!({}))["total"], MOST_AN_HOUR + 1);
 }
