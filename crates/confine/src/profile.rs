@@ -148,7 +148,7 @@ impl Profile {
         let by_table = |is_readable| Keep { is_readable, is_ruled: false, is_folder: false };
         profile.kept.extend(unasked.map(|path| (path, by_table(true))));
         profile.kept.extend(paths(&table.hidden).into_iter().map(|path| (path, by_table(false))));
-        profile.follow(&ruled, &areas)?;
+        profile.follow(&ruled, &areas, ground.home)?;
         for denied in ground.denied {
             profile.subtract(denied, ground.home, &areas, &all.named)?;
         }
@@ -159,12 +159,13 @@ impl Profile {
 
     /// Notes where links lead. A link that an agent can have made opens nothing: in a place where it works, or where the
     /// run writes.
-    fn follow(&mut self, ruled: &BTreeSet<PathBuf>, areas: &[PathBuf]) -> Result<(), Error> {
+    fn follow(&mut self, ruled: &BTreeSet<PathBuf>, areas: &[PathBuf], home: Option<&Path>) -> Result<(), Error> {
         let places: BTreeSet<&PathBuf> = self.write.iter().chain(areas).collect();
         let is_made = |path: &Path| {
             let is_in = |folder: &Path| {
-                let tmp = ["/tmp", "/var/tmp"].map(PathBuf::from);
-                places.iter().copied().chain(&tmp).any(|place| folder.starts_with(place))
+                let is_open_to_all = ["/tmp", "/var/tmp"].iter().any(|open| folder.starts_with(open));
+                let is_own = home.is_some_and(|home| folder.starts_with(home));
+                is_open_to_all && !is_own || places.iter().any(|place| folder.starts_with(place))
             };
             let links = path.ancestors().filter(|part| std::fs::symlink_metadata(part).is_ok_and(|it| it.is_symlink()));
             links.filter_map(Path::parent).any(is_in)
@@ -640,16 +641,14 @@ mod tests {
         };
         let made = profile(json!("workspace"), folder.join("out")).unwrap();
         assert!(!made.write.contains(&folder.join("out")), "{:?}", made.write);
-        assert_eq!(made.reach(&home.join(".cargo/bin/cargo")), Reach::Read);
+        assert!(made.read.contains(&home.join(".cargo")) && !made.write.contains(&home.join(".cargo")));
         // A link of the user's own, in the home, stays.
         assert_eq!(made.links[&home.join(".cache/pip")], home.join("disk/pip"));
         let refused = profile(json!({ "write": ["./build"] }), folder.join("a")).unwrap_err();
         assert!(refused.to_string().contains("through a link"), "{refused}");
         // Beside the places of tools nothing is made.
         let beside = profile(json!("workspace"), home.join(".cargo/new")).unwrap();
-        assert_eq!(beside.reach(&home.join(".cargo/bin/cargo")), Reach::Read);
-        let elsewhere = profile(json!("workspace"), home.join("disk/new")).unwrap();
-        assert!(elsewhere.write.contains(&home.join("disk")));
+        assert!(!beside.write.contains(&home.join(".cargo")), "{:?}", beside.write);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::work::{Interrupt, Progress, open};
 use crate::client::opened;
 use crate::operate::{Failed, show};
 use crate::output::Standard;
-use crate::times::Period;
+use crate::times;
 
 /// The part to export, and the destination.
 #[allow(clippy::struct_excessive_bools)] // flags of the command line
@@ -28,23 +28,41 @@ pub(crate) struct Options {
     /// Exports only the records of this agent
     #[arg(long, value_name = "AGENT", conflicts_with = "entries")]
     agent: Option<AgentId>,
-    #[command(flatten)]
-    period: Period,
+    /// Only decisions from this time on: 2026-01-31T09:30:00Z, 2026-01-31, yesterday, 7d (ago), 12h
+    #[arg(long, value_name = "TIME", value_parser = times::from)]
+    from: Option<Timestamp>,
+    /// Only decisions up to this time, inclusive; a day counts as a whole
+    #[arg(long, value_name = "TIME", value_parser = end)]
+    to: Option<End>,
     /// Leaves out the evidence
     #[arg(long)]
     no_evidence: bool,
     /// Adds the entries that are not decisions, so that the file can be imported
-    #[arg(long, conflicts_with_all = ["from", "to"])]
+    #[arg(long, conflicts_with = "from")]
     entries: bool,
     /// The file to write (default: standard output); it is called FILE.part until it is complete
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Continues FILE.part if it exists, and keeps it when interrupted
-    #[arg(long, requires = "out", conflicts_with_all = ["from", "to"])]
+    #[arg(long, conflicts_with = "from")]
     resume: bool,
     /// Prints the report as JSON, on standard output
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     json: bool,
+}
+
+/// The end of the period to export. A path, which earlier versions took here, is the file to write.
+#[derive(Clone)]
+enum End {
+    At(Timestamp),
+    File(PathBuf),
+}
+
+fn end(text: &str) -> Result<End, String> {
+    match times::to(text) {
+        Err(_) if text.contains(['/', '.']) => Ok(End::File(PathBuf::from(text))),
+        read => read.map(End::At),
+    }
 }
 
 /// The store into which an export is imported.
@@ -62,9 +80,10 @@ pub(crate) struct Import {
 
 /// Exports the log of a store.
 pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
+    let file = options.file()?;
     let governor = opened(&folder(options.store.as_ref())?)?;
     let progress = Progress::new("writing");
-    let report = if let Some(file) = &options.out {
+    let report = if let Some(file) = file {
         to_file(&governor, file, options, &progress)?
     } else {
         let mut out = Standard::new();
@@ -157,9 +176,30 @@ fn write(
 }
 
 impl Options {
+    /// The file to write, of options that fit each other.
+    fn file(&self) -> Result<Option<&Path>, Failed> {
+        let file = match (&self.out, &self.to) {
+            (Some(_), Some(End::File(other))) => {
+                return Err(Failed::usage(&format!("--to: expected a time, found {}", other.display())));
+            }
+            (None, Some(End::File(file))) | (Some(file), _) => Some(file.as_path()),
+            (None, _) => None,
+        };
+        if (self.resume || self.json) && file.is_none() {
+            return Err(Failed::usage("--resume and --json need --out"));
+        }
+        if (self.entries || self.resume) && matches!(self.to, Some(End::At(_))) {
+            return Err(Failed::usage("--entries and --resume take no --to"));
+        }
+        Ok(file)
+    }
+
     fn range(&self, governor: &Governor) -> Result<ExportRange, Error> {
-        let mut range = self.period.to.into_iter().fold(ExportRange::all(), ExportRange::until);
-        if let Some(from) = self.period.from {
+        let mut range = ExportRange::all();
+        if let Some(End::At(to)) = self.to {
+            range = range.until(to);
+        }
+        if let Some(from) = self.from {
             let before = ProofQuery::all().to(Timestamp::from_millis(from.as_millis().saturating_sub(1)));
             let before = governor.log().records(&before.order(Order::NewestFirst)).next().transpose()?;
             range = before.into_iter().fold(range, |range, record| range.after(record.id));

@@ -106,6 +106,12 @@ fn an_export_is_imported_again_and_never_written_over() {
     let said = place.fails(1, &["log", "export", "--out", "log.jsonl"]);
     assert!(said.contains("exists already"), "{said}");
     assert_eq!(fs::read(place.work().join("log.jsonl")).unwrap(), before);
+    // A path at the place of a time is the file, as in earlier versions; with --out there is one meaning.
+    place.ok(&["log", "export", "--to", "./other.jsonl"]);
+    assert!(place.work().join("other.jsonl").exists());
+    place.fails(2, &["log", "export", "--to", "./third.jsonl", "--out", "fourth.jsonl"]);
+    place.fails(2, &["log", "export", "--to", "yesterday", "--json"]);
+    place.ok(&["log", "export", "--to", "today", "--out", "today.jsonl"]);
 }
 
 #[test]
