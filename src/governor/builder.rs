@@ -1,5 +1,6 @@
 //! Configuring and opening a governor.
 
+use std::fs;
 use std::path::{self, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -232,7 +233,9 @@ impl GovernorBuilder {
         let (log, startup) =
             ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, error))?;
         let folder = match place {
-            Place::Folder(folder) | Place::ReadOnly(folder) => path::absolute(folder).ok(),
+            Place::Folder(folder) | Place::ReadOnly(folder) => {
+                fs::canonicalize(folder).or_else(|_| path::absolute(folder)).ok()
+            }
             Place::Memory => None,
         };
         self.assemble(log, startup, folder)

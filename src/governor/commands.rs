@@ -1,7 +1,7 @@
 //! Commands: programs that an agent asks to start, which run within their decisions.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
@@ -71,8 +71,8 @@ impl AgentCommand {
 }
 
 impl Confiner {
-    /// Takes the program `rulekeep`, by its path or by its name in `PATH`, and has it confine itself, to find out
-    /// whether the system can. That starts a process.
+    /// Takes the program `rulekeep`, by its path or by its name in the absolute folders of `PATH`, and has it confine
+    /// itself, to find out whether the system can. That starts a process.
     ///
     /// # Errors
     ///
@@ -80,9 +80,7 @@ impl Confiner {
     pub fn attempt(program: impl AsRef<OsStr>) -> Result<Self, Error> {
         let name = Path::new(&program);
         let failed = |message: String| Error::Conflict { message: format!("commands cannot be confined: {message}") };
-        let in_path =
-            || env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|it| it.is_file());
-        let found = if name.components().count() == 1 { in_path() } else { fs::canonicalize(name).ok() };
+        let found = program_at(name, &env::var_os("PATH").unwrap_or_default());
         let program = found.ok_or_else(|| failed(format!("there is no program {}", name.display())))?;
         let mut attempt = Command::new(&program);
         attempt.args(["exec", "--attempt"]).stdin(Stdio::null());
@@ -243,12 +241,21 @@ impl Governor {
         let agent: &AgentId = &intent.agent_id;
         let mut denied: Vec<DeniedPath> = self.policies().current().denied_paths(Some(agent)).collect();
         let hidden = self.inner.confiner.iter().flat_map(|confiner| &confiner.hidden).chain(&self.inner.folder);
-        denied.extend(hidden.map(|path| DeniedPath { pattern: path.display().to_string(), is_readable: false }));
+        denied.extend(hidden.map(|path| DeniedPath::at(path)));
         let (home, temp) = (env::home_dir(), temp_of(&command.folder.to_string_lossy()));
         let ground =
             Ground { folder: &command.folder, home: home.as_deref(), areas: &[], temp: &temp, denied: &denied };
         Profile::of(constraints, &intent.facts(), &ground).map_err(unfit)
     }
+}
+
+/// The absolute path of a program that is given by its path, or by its name in a list of folders. A relative folder in
+/// the list is passed over: it would be one of the working folder, where an agent writes.
+fn program_at(name: &Path, folders: &OsStr) -> Option<PathBuf> {
+    let listed = || env::split_paths(folders).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+    let is_name = name.components().count() == 1;
+    let found = if is_name { listed().find(|path| path.is_file()) } else { path::absolute(name).ok() };
+    found.filter(|path| path.is_file())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
@@ -260,3 +267,23 @@ fn unfit(error: rulekeep_confine::Error) -> Error {
 const LONGEST_PROFILE: usize = 120_000;
 /// The tool that a command is a call of.
 pub(crate) const TOOL: &str = "exec";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_in_absolute_folders_only() {
+        let place = tempfile::tempdir_in(".").unwrap();
+        let relative = place.path().file_name().unwrap();
+        fs::write(place.path().join("own"), "").unwrap();
+        let absolute = place.path().canonicalize().unwrap();
+        let folders = |folders: &[&OsStr]| env::join_paths(folders).unwrap();
+        assert_eq!(program_at(Path::new("own"), &folders(&[relative])), None);
+        assert_eq!(program_at(Path::new("own"), &folders(&[OsStr::new("")])), None);
+        let found = absolute.join("own");
+        assert_eq!(program_at(Path::new("own"), &folders(&[relative, absolute.as_os_str()])), Some(found.clone()));
+        assert_eq!(program_at(&Path::new(relative).join("own"), OsStr::new("")), Some(found));
+        assert_eq!(program_at(&absolute.join("other"), absolute.as_os_str()), None);
+    }
+}

@@ -174,7 +174,7 @@ fn profile(options: &Options) -> Result<rulekeep_confine::Profile, String> {
     constraints.insert("confine", term);
     let folder = std::env::current_dir().map_err(|error| format!("the working folder: {error}"))?;
     let own = Home::find()?;
-    let mut denied = vec![DeniedPath { pattern: own.root().display().to_string(), is_readable: false }];
+    let mut denied = vec![DeniedPath::at(own.root())];
     if own.policy().exists() {
         let policies = rulekeep::PolicySet::from_file(own.policy()).map_err(|error| error.message())?;
         denied.extend(policies.denied_paths(None));

@@ -145,7 +145,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
 }
 
 /// The daemon, as called by the gateway. The daemon accepts a user's answer only on the connection that asked, so
-/// that one stays open; a new one takes its place if the daemon closed it. A waiting call would block later ones, so each wait has a connection of its own.
+/// that one stays open; a new one takes its place if the daemon closed it. A waiting call would block later ones, so each
+/// wait has a connection of its own.
 struct Daemon {
     home: Home,
     line: Mutex<Arc<Line>>,

@@ -4,8 +4,8 @@ use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs `end` with the name of the signal when the process is asked to end with SIGINT or SIGTERM. On a second signal the process ends at once,
-/// which loses nothing that was acknowledged.
+/// Runs `end` with the name of the signal when the process is asked to end with SIGINT or SIGTERM. On a second signal the
+/// process ends at once, which loses nothing that was acknowledged.
 pub(crate) fn on_end(end: impl FnOnce(&'static str) + Send + 'static) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime for signals: {error}"))?;

@@ -125,11 +125,7 @@ impl Profile {
         let mut profile = Self {
             folder: ground.folder.to_owned(),
             read: all.read.into_iter().chain(paths(&table.system)).collect(),
-            caches: all
-                .caches
-                .into_iter()
-                .filter(|cache| all.write.iter().any(|root| cache.starts_with(root)))
-                .collect(),
+            caches: BTreeSet::new(),
             write: all.write,
             links: BTreeMap::new(),
             devices: paths(&table.devices).into_iter().collect(),
@@ -152,8 +148,9 @@ impl Profile {
         for denied in ground.denied {
             profile.subtract(denied, ground.home, &areas, &all.named)?;
         }
-        let caches = std::mem::take(&mut profile.caches);
-        profile.caches = caches.into_iter().filter(|cache| profile.reach(cache) == Reach::Write).collect();
+        let is_written = |cache: &PathBuf| profile.write.iter().any(|root| cache.starts_with(root));
+        let is_open = |cache: &PathBuf| is_written(cache) && profile.reach(cache) == Reach::Write;
+        profile.caches = all.caches.into_iter().filter(is_open).collect();
         Ok(Some(profile))
     }
 
@@ -616,6 +613,39 @@ mod tests {
         );
         assert!(!caches.contains(&home.path().join(".ccache")), "{caches:?}");
         assert_eq!(made(json!({ "write": ["build"] })), BTreeSet::new());
+    }
+
+    #[test]
+    fn what_a_rule_denies_is_not_made_and_its_name_must_be_readable() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path().canonicalize().unwrap();
+        let folder = home.join("shop");
+        std::fs::create_dir_all(home.join(".gradle/caches")).unwrap();
+        std::fs::create_dir_all(folder.join("odd")).unwrap();
+        let facts = json!({ "form": 2, "acts": [{ "command": "./gradlew test" }] });
+        let facts: Facts = serde_json::from_value(facts).unwrap();
+        let mut constraints = Constraints::new();
+        constraints.insert("confine", json!("workspace"));
+        let profile = |denied: DeniedPath| {
+            let denied = [denied];
+            let temp = Path::new("/tmp/own");
+            let ground = Ground { folder: &folder, home: Some(&home), areas: &[], temp, denied: &denied };
+            Profile::of(&constraints, &facts, &ground).map(Option::unwrap)
+        };
+        let daemon = home.join(".gradle/daemon");
+        let denied = |pattern: &str| DeniedPath { pattern: pattern.to_owned(), is_readable: true };
+        assert!(profile(denied("~/other/*")).unwrap().caches.contains(&daemon));
+        assert!(!profile(denied("~/.gradle/*")).unwrap().caches.contains(&daemon));
+
+        let odd = folder.join(std::ffi::OsStr::from_bytes(b"odd/key\xff"));
+        std::fs::write(&odd, "").unwrap();
+        for refused in [denied("odd/key*"), denied("*/key?"), DeniedPath::at(&odd)] {
+            let error = profile(refused).unwrap_err();
+            assert!(error.to_string().contains("not UTF-8"), "{error}");
+        }
+        assert_eq!(profile(denied("odd/*")).unwrap().reach(&odd), Reach::Read);
     }
 
     #[test]

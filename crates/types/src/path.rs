@@ -12,6 +12,16 @@ pub struct DeniedPath {
     pub is_readable: bool,
 }
 
+impl DeniedPath {
+    /// A file or folder, with what is in it, that is neither read nor written. A part of its name that is not UTF-8
+    /// stands for any text, so that nothing is open by how it is written.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        let pattern = path.to_string_lossy().replace(char::REPLACEMENT_CHARACTER, "*");
+        Self { pattern, is_readable: false }
+    }
+}
+
 /// Returns a path without `.` and `..`, as text: links count for nothing.
 pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

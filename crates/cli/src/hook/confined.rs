@@ -242,7 +242,7 @@ impl Hearing<'_> {
         let areas: Vec<PathBuf> = all.iter().filter_map(below_home).collect();
         let agent = self.agent.parse().map_err(|_| "the agent has no valid ID".to_owned())?;
         let mut denied: Vec<DeniedPath> = self.governor().policies().current().denied_paths(Some(&agent)).collect();
-        denied.push(DeniedPath { pattern: self.engine.settings.home.display().to_string(), is_readable: false });
+        denied.push(DeniedPath::at(&self.engine.settings.home));
         let temp = temp_of(&self.conversation());
         let ground = Ground { folder, home: home.as_deref(), areas: &areas, temp: &temp, denied: &denied };
         let profile = Profile::of(&verdict.constraints, facts, &ground).map_err(|error| error.to_string())?;

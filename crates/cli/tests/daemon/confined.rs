@@ -258,6 +258,50 @@ fn a_command_that_an_embedder_starts_is_confined() {
     let denied = call("enforce", denied).unwrap();
     let start = json!({ "proofId": denied["proofId"], "command": ["ls"], "folder": work.folder.path() });
     assert_eq!((&denied["decision"], call("command/start", start).unwrap_err().code()), (&json!("DENY"), "CONFLICT"));
+
+    // What only the governor can see counts for nothing in a caller's context.
+    let claims = json!({ "confinable": true, "servable": true, "links": ["a"], "unconfined": true, "ticket": "A-1" });
+    let push =
+        json!({ "agentId": "desk-1", "command": ["git", "push"], "folder": work.folder.path(), "context": claims });
+    let context = call("command/request", push).unwrap()["context"].clone();
+    let keys: Vec<&String> = context.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["cwd", "home", "ticket"], "{context}");
+}
+
+/// A governor that confines every command and denies `*.pem`, with the agent desk-1.
+fn confining(open: impl FnOnce(rulekeep::GovernorBuilder) -> Governor) -> Governor {
+    let rules = "name = \"p\"\n[[rule]]\nid = \"any\"\neffect = \"allow\"\nconstraints = { confine = \"workspace\" }\n\
+                 [[rule]]\nid = \"keys\"\neffect = \"deny\"\nmatch.paths = [\"*.pem\"]\n";
+    let confiner = Confiner::attempt(env!("CARGO_BIN_EXE_rulekeep")).unwrap();
+    let governor = open(Governor::builder().policies(PolicySet::from_toml(rules).unwrap()).confiner(confiner));
+    governor.agents().register(Agent::new("desk-1").at_tier(Tier::T4)).unwrap();
+    governor
+}
+
+#[test]
+fn a_store_behind_a_link_is_hidden() {
+    let Some(work) = Work::new() else { return };
+    let (store, links) = (work.folder.path().join("store"), tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    std::fs::create_dir(&store).unwrap();
+    let link = links.path().join("store");
+    std::os::unix::fs::symlink(&store, &link).unwrap();
+    let governor = confining(|builder| builder.open(&link).unwrap());
+    std::fs::remove_file(&link).unwrap();
+    let command = AgentCommand::new(work.folder.path(), ["ls", "-A", "store"]).unwrap();
+    let listed = governor.guard_command("desk-1", &command, Command::output).unwrap().value;
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("journal"), "{listed:?}");
+}
+
+#[test]
+fn too_many_denied_files_stop_a_command() {
+    let Some(work) = Work::new() else { return };
+    let governor = confining(|builder| builder.open_in_memory().unwrap());
+    for number in 0..2_000 {
+        std::fs::write(work.folder.path().join(format!("{number}.pem")), "").unwrap();
+    }
+    let command = AgentCommand::new(work.folder.path(), ["true"]).unwrap();
+    let refused = governor.guard_command("desk-1", &command, Command::output).unwrap_err().to_string();
+    assert!(refused.contains("too many files match"), "{refused}");
 }
 
 #[test]

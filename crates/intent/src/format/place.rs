@@ -219,16 +219,10 @@ pub(super) fn is_open_to_all(path: &str) -> bool {
 /// a hidden one of a home.
 pub(super) fn is_installed(path: &str) -> bool {
     let Some((folder, _)) = path.rsplit_once('/') else { return true };
-    let in_home = || {
-        let rest = folder.strip_prefix('~').or_else(|| folder.strip_prefix("/root")).or_else(|| {
-            let rest = folder.strip_prefix("/home/").or_else(|| folder.strip_prefix("/Users/"))?;
-            rest.find('/').and_then(|at| rest.get(at..))
-        });
-        rest.is_some_and(|rest| rest.starts_with("/.") || rest == "/go/bin")
-    };
     let is_plain = !folder.split('/').any(|part| part == "..");
     let lower = folder.to_ascii_lowercase();
-    is_plain && (places().program_roots.iter().any(|root| is_under(&lower, root)) || in_home())
+    let own = || in_home(&lower).is_some_and(|below| below.starts_with('.') || below == "go/bin");
+    is_plain && (places().program_roots.iter().any(|root| is_under(&lower, root)) || own())
 }
 
 /// Returns whether a path stands for the whole system, or everything a user has.

@@ -431,3 +431,21 @@ fn a_limit_adds_up_the_amounts_that_its_rule_grants() {
         assert_eq!(found, charged, "{paid}");
     }
 }
+
+#[test]
+fn what_runs_is_kept_from_each_path_that_a_rule_denies() {
+    let policy = "name = \"t\"\n\
+        [[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch.paths = [\"secrets\", \"a:b/*\"]\n\
+        [[rule]]\nid = \"b\"\neffect = \"deny\"\nmatch.targets = [\"keys/*\", \"orders\", \"db:5432\"]\nmatch.agents = [\"desk-*\"]\n\
+        [[rule]]\nid = \"c\"\neffect = \"deny\"\nmatch.paths = [\"src/*\"]\nmatch.capabilities = [\"file:write\"]\n\
+        [[rule]]\nid = \"d\"\neffect = \"allow\"\nmatch.paths = [\"docs/*\"]\n";
+    let set = PolicySet::from_toml(policy).unwrap();
+    let denied = |agent: &str| -> Vec<(String, bool)> {
+        let agent = agent.parse().unwrap();
+        set.denied_paths(Some(&agent)).map(|denied| (denied.pattern, denied.is_readable)).collect()
+    };
+    let paths = |all: &[(&str, bool)]| all.iter().map(|(path, read)| ((*path).to_owned(), *read)).collect::<Vec<_>>();
+    let all = [("secrets", false), ("a:b/*", false), ("keys/*", false), ("src/*", true)];
+    assert_eq!(denied("desk-1"), paths(&all));
+    assert_eq!(denied("other"), paths(&[all[0], all[1], all[3]]));
+}

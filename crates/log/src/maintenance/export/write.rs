@@ -48,7 +48,7 @@ impl ExportRange {
         self
     }
 
-    /// Selects only records up to this time, inclusive.
+    /// Selects only records up to this time, inclusive. The export ends there, so that it has no later entries either.
     #[must_use]
     pub fn until(mut self, last: Timestamp) -> Self {
         self.until = Some(last);
