@@ -13,6 +13,7 @@
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
 //! | `sidecar.rs` | the calls as lines of text: the sidecar protocol |
 //! | `strict.rs` | JSON without duplicate names |
+//! | `tokens.rs` | access tokens of an OAuth authorization server |
 //! | `webhooks/` | delivery of events to endpoints |
 
 mod access;
@@ -26,6 +27,7 @@ mod rpc;
 pub mod sidecar;
 mod strict;
 mod telemetry;
+pub mod tokens;
 pub mod webhooks;
 
 pub use access::{AGENT_SOCKET_CALLS, Access};
