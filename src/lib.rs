@@ -182,7 +182,7 @@ pub mod escalation {
     pub use crate::governor::{EscalationClaim, PreApprovalStanding};
     pub use crate::model::{
         ApprovalOffer, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationState, PreApprovalId,
-        PreApprovalState, Resolved, Review, ReviewNeed, Vote,
+        PreApprovalState, Resolved, Review, ReviewNeed, ReviewerIdentity, Vote,
     };
     pub use crate::policy::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 }

@@ -26,9 +26,10 @@ pub use crate::governor::state_kinds::{API_KEY, CONVERSATION, ENDPOINT, ENDPOINT
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{
-    AgentId, Enforcement, Error, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId, Sequence, TaskId,
+    AgentId, Enforcement, Error, EscalationId, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId,
+    Review, Sequence, TaskId,
 };
-pub use crate::model::{RESERVED, Share, closed_words, excerpt, is_reserved, json_depth};
+pub use crate::model::{RESERVED, Share, checked_person, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
 
@@ -288,6 +289,15 @@ impl<'a> Extension<'a> {
     /// [`Log::evidence`](crate::handle::Log::evidence).
     pub fn command_start(self, proof_id: &ProofId, command: &AgentCommand) -> Result<Vec<String>, Error> {
         self.governor.command_of(proof_id, command)
+    }
+
+    /// Checks that an escalation would accept a review now: it is pending, and the reviewer may answer it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Escalations::approve`](crate::handle::Escalations::approve), except those of recording it.
+    pub fn check_review(self, id: EscalationId, review: Review) -> Result<(), Error> {
+        self.governor.escalations().check(id, review)
     }
 
     /// Returns the conditions that a decision made from now on rests on.

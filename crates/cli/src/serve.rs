@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rulekeep_server::gateway::Gateway;
 use rulekeep_server::http::{Server, console, router};
+use rulekeep_server::tokens::Verifier;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -30,7 +32,37 @@ pub(crate) struct Options {
     #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
     trusted_proxies: Vec<IpAddr>,
     #[command(flatten)]
+    tokens: Tokens,
+    #[command(flatten)]
     store: StoreOptions,
+}
+
+/// The OpenID provider whose tokens reviewers may send instead of an API key.
+#[derive(clap::Args)]
+struct Tokens {
+    /// The issuer of tokens with which reviewers may answer escalations
+    #[arg(long = "oidc-issuer", value_name = "URL", requires_all = ["audience", "keys"])]
+    issuer: Option<String>,
+    /// The audience that these tokens must name
+    #[arg(long = "oidc-audience", value_name = "NAME", requires = "issuer")]
+    audience: Option<String>,
+    /// The file with the issuer's public keys, a JWK Set; read again when it changes
+    #[arg(long = "oidc-keys", value_name = "FILE", requires = "issuer")]
+    keys: Option<PathBuf>,
+    /// The claim with the reviewer's name; email counts only if it is verified
+    #[arg(long = "oidc-claim", value_name = "NAME", default_value = "sub", requires = "issuer")]
+    claim: String,
+}
+
+impl Tokens {
+    /// Lets the gateway accept the tokens, if there is a provider.
+    fn accept(self, gateway: &Gateway) -> Result<(), String> {
+        let (Some(issuer), Some(audience), Some(keys)) = (self.issuer, self.audience, self.keys) else {
+            return Ok(());
+        };
+        let verifier = Verifier::load(keys, &issuer, &audience).map_err(|error| error.to_string())?;
+        gateway.accept_tokens(verifier, &self.claim).map_err(describe)
+    }
 }
 
 /// The certificate of a server.
@@ -72,6 +104,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
     let listen = options.listen;
     let opened = options.store.open()?;
     let gateway = &opened.gateway;
+    options.tokens.accept(gateway)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

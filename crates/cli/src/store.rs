@@ -42,6 +42,9 @@ pub(crate) struct StoreOptions {
     /// first attempt is immediate
     #[arg(long, value_name = "N,N,..", value_parser = seconds)]
     webhook_retry_seconds: Option<Waits>,
+    /// The URL at which reviewers reach this server, for approval links
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
     /// Permits webhooks at loopback and private addresses
     #[arg(long)]
     allow_private_webhooks: bool,
@@ -96,6 +99,7 @@ impl StoreOptions {
         let settings = Settings {
             schedule: self.webhook_retry_seconds.map(|waits| waits.to_vec()),
             allow_private: self.allow_private_webhooks,
+            public_url: self.public_url,
         };
         let gateway = Gateway::with_webhooks(&governor, settings).map_err(describe)?;
         thread::spawn(move || is_sound(&governor));

@@ -37,6 +37,8 @@ pub struct Claims {
     pub subject: String,
     /// The scopes that were granted: the words of `scope`, or of `scp`, which some servers write as a list.
     pub scopes: Vec<String>,
+    /// The time from which the token is refused, in seconds since 1970, with the tolerance.
+    pub expires: i64,
     /// All other claims as they stand in the token.
     pub other: Map<String, Value>,
 }
@@ -107,6 +109,11 @@ impl Verifier {
         verifier.keys().map(|_| verifier)
     }
 
+    /// The issuer whose tokens are accepted.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
     /// Checks a token: its signature, `iss`, `aud`, and with 60 seconds of tolerance `exp` and `nbf`.
     ///
     /// # Errors
@@ -135,7 +142,8 @@ impl Verifier {
             return Err(Error::Issuer { expected: self.issuer.clone() });
         }
         let seconds = now.as_millis().div_euclid(1000);
-        if seconds >= time(&claims, "exp")?.ok_or(Error::Claim("exp"))?.saturating_add(TOLERANCE) {
+        let expires = time(&claims, "exp")?.ok_or(Error::Claim("exp"))?.saturating_add(TOLERANCE);
+        if seconds >= expires {
             return Err(Error::Expired);
         }
         if time(&claims, "nbf")?.is_some_and(|start| seconds < start.saturating_sub(TOLERANCE)) {
@@ -144,7 +152,7 @@ impl Verifier {
         let subject = claims.remove("sub").and_then(|sub| sub.as_str().map(str::to_owned));
         let subject = subject.filter(|subject| !subject.is_empty()).ok_or(Error::Claim("sub"))?;
         let scopes = ["scope", "scp"].into_iter().find_map(|name| claims.remove(name));
-        Ok(Claims { subject, scopes: scopes.as_ref().map(words).unwrap_or_default(), other: claims })
+        Ok(Claims { subject, scopes: scopes.as_ref().map(words).unwrap_or_default(), expires, other: claims })
     }
 
     /// The keys in the file as it is now.

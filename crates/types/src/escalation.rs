@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, Capability, Constraints, Digest, EscalationId, IntentId, ProofId, RiskLevel, Share, Timestamp,
-    closed_words,
+    AgentId, Capability, Constraints, Digest, EscalationId, IntentId, KeyId, ProofId, RiskLevel, Share, Timestamp,
+    WebhookId, closed_words,
 };
 
 closed_words! {
@@ -125,7 +125,40 @@ crate::parts::outward! {
         pub note: Option<String>,
         /// The time of the vote.
         pub at: Timestamp,
+        /// How the reviewer proved who they are; absent if the caller vouched for the name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub identity: Option<ReviewerIdentity>,
     }
+}
+
+/// How a reviewer proved who they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "by", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum ReviewerIdentity {
+    /// An API key that belongs to the reviewer.
+    Key {
+        /// The key's id.
+        id: KeyId,
+    },
+    /// The holder of this administrator's key vouched for the name.
+    AdminKey {
+        /// The key's id.
+        id: KeyId,
+    },
+    /// The approval link for this reviewer and escalation.
+    Link {
+        /// The webhook endpoint to which the link was sent.
+        webhook: WebhookId,
+    },
+    /// An OpenID Connect token.
+    Oidc {
+        /// The issuer of the token.
+        issuer: String,
+        /// The issuer's identifier of the person.
+        subject: String,
+    },
 }
 
 crate::parts::outward! {
@@ -157,12 +190,19 @@ pub struct Review {
     pub note: Option<String>,
     pub digest: Option<Digest>,
     pub is_for_task: bool,
+    pub identity: Option<ReviewerIdentity>,
 }
 
 impl Review {
     /// Creates a review by a person. The caller is responsible for authenticating the name.
     pub fn by(reviewer: impl Into<String>) -> Self {
-        Self { reviewer: reviewer.into(), note: None, digest: None, is_for_task: false }
+        Self { reviewer: reviewer.into(), note: None, digest: None, is_for_task: false, identity: None }
+    }
+
+    /// States how the reviewer proved who they are, which is stored with the vote.
+    pub fn identified(mut self, identity: ReviewerIdentity) -> Self {
+        self.identity = Some(identity);
+        self
     }
 
     /// Adds a note of at most 4,096 characters, which is stored with the vote.

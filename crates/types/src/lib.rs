@@ -59,7 +59,8 @@ pub use enforcement::{DenialClass, Enforcement, InputEnforcement, Rewrite};
 pub use error::{Cause, Error, InvalidValue, Problem, Severity, excerpt};
 pub use error_code::{ERROR_CODES, ErrorCode};
 pub use escalation::{
-    ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
+    ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed,
+    ReviewerIdentity, Vote,
 };
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,

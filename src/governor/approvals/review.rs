@@ -1,6 +1,6 @@
 //! Reviews: approving and rejecting escalations.
 
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use super::digest::{asker, folded};
 use super::queue::Open;
@@ -10,8 +10,8 @@ use crate::governor::states::checked_note;
 use crate::governor::{Approvals, conflict};
 use crate::model::parts::VoteParts;
 use crate::model::{
-    Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
-    checked_person,
+    Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, ReviewerIdentity, Timestamp,
+    Vote, checked_person,
 };
 use crate::parse::seen_as;
 use crate::telemetry::Work;
@@ -34,14 +34,26 @@ impl Escalations<'_> {
         Work::approve().done_by(|work| self.told(work, id, self.answer_by(id, review, true)))
     }
 
-    fn answer_by(self, id: EscalationId, review: Review, approved: bool) -> Result<Resolved, Error> {
+    /// Checks that an escalation would accept a review now.
+    pub(in crate::governor) fn check(self, id: EscalationId, review: Review) -> Result<(), Error> {
+        let (open, ballot) = self.ballot(id, review, true)?;
+        ballot.check(&open.lock())
+    }
+
+    fn ballot(self, id: EscalationId, review: Review, approved: bool) -> Result<(Arc<Open>, Ballot), Error> {
         let approvals = &self.inner.approvals;
         approvals.wait_mended()?;
         approvals.end_if_due(id);
-        let is_for_task = review.is_for_task;
         let (digest, now) = (review.digest, approvals.base.clock.now());
-        let vote = Ballot { vote: checked_vote(review, approved, now)?, digest, now };
-        let open = approvals.open_escalation(id)?;
+        let vote = checked_vote(review, approved, now)?;
+        Ok((approvals.open_escalation(id)?, Ballot { vote, digest, now }))
+    }
+
+    fn answer_by(self, id: EscalationId, review: Review, approved: bool) -> Result<Resolved, Error> {
+        let approvals = &self.inner.approvals;
+        let is_for_task = review.is_for_task;
+        let (open, vote) = self.ballot(id, review, approved)?;
+        let now = vote.now;
         let mut record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
@@ -126,7 +138,7 @@ pub(super) fn checked_vote(review: Review, approved: bool, at: Timestamp) -> Res
     let reviewer = checked_person("reviewer", &review.reviewer)?;
     let note = review.note.filter(|note| !note.is_empty());
     let note = note.as_deref().map(checked_note).transpose()?;
-    Ok(Vote::from(VoteParts { reviewer, approved, note, at }))
+    Ok(Vote::from(VoteParts { reviewer, approved, note, at, identity: review.identity }))
 }
 
 impl Ballot {
@@ -147,7 +159,9 @@ impl Ballot {
             return Err(Error::Forbidden { message });
         }
         let same = |vote: &Vote| seen_as(&vote.reviewer) == seen_as(reviewer);
-        if self.vote.approved && record.votes.iter().any(same) {
+        // A link serves once, also for the opposite answer.
+        let is_link = matches!(self.vote.identity, Some(ReviewerIdentity::Link { .. }));
+        if (self.vote.approved || is_link) && record.votes.iter().any(same) {
             return conflict(format!("{reviewer:?} approved {id} already; it needs another reviewer"));
         }
         if self.digest.is_some_and(|digest| digest != record.digest) {

@@ -26,7 +26,7 @@ pub(crate) enum Keys {
         after_help = "Examples:\n  rulekeep keys create --name runtime --scope agent --agent support-1\n  rulekeep keys create --scope admin --plan pro --json"
     )]
     Create {
-        /// The scope: agent, or admin, which permits everything
+        /// The scope: agent, reviewer, or admin, which permits everything
         #[arg(long)]
         scope: Scope,
         /// The rate limit: free, pro, or calls per minute and a burst, such as 60:10
@@ -38,6 +38,9 @@ pub(crate) enum Keys {
         /// An agent that the key is limited to; can be given several times
         #[arg(long = "agent", value_name = "AGENT")]
         agents: Vec<String>,
+        /// The reviewer in whose name a key of the scope reviewer answers escalations
+        #[arg(long, value_name = "NAME")]
+        reviewer: Option<String>,
         /// Lets the key enforce intents that its caller built
         #[arg(long)]
         built_intents: bool,
@@ -142,9 +145,9 @@ const STOPS: Table<kill_switch::Stops, KillSwitchEntry> = Table {
 pub(crate) fn keys(command: Keys) -> Result<ExitCode, Failed> {
     match command {
         Keys::List { from } => from.list(keys::List {}, &KEYS),
-        Keys::Create { scope, plan, name, agents, built_intents, expires_at, to } => {
+        Keys::Create { scope, plan, name, agents, reviewer, built_intents, expires_at, to } => {
             let (agents, built_intents) = (Some(agents).filter(|agents| !agents.is_empty()), Some(built_intents));
-            let done = to.run(keys::Create { scope, plan, agents, expires_at, name, built_intents });
+            let done = to.run(keys::Create { scope, plan, agents, expires_at, name, built_intents, reviewer });
             done.inspect(|_| to.remark("the key is shown only once: store it now"))
         }
         Keys::Revoke { id, to } => to.run(keys::Revoke { id }),

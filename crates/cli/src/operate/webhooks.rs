@@ -6,7 +6,7 @@ use clap::Subcommand;
 use rulekeep::event::{EventId, EventType};
 use rulekeep::extension::WebhookId;
 use rulekeep_server::calls::webhooks::{Add, Deliveries, EndpointList, List, Redeliver, Remove, Rotate};
-use rulekeep_server::webhooks::{Delivery, DeliveryPage, Endpoint};
+use rulekeep_server::webhooks::{Delivery, DeliveryPage, Endpoint, Format};
 
 use super::{Failed, Reading, Table, Writing};
 use crate::output::cell;
@@ -33,6 +33,12 @@ pub(crate) enum Webhooks {
         /// Sends only events of this agent
         #[arg(long = "agent", value_name = "AGENT")]
         agent_id: Option<String>,
+        /// The form of deliveries: event, or slack for a chat
+        #[arg(long)]
+        format: Option<Format>,
+        /// The person for whom escalations get an approval link; whoever reads the deliveries can use it
+        #[arg(long, value_name = "NAME")]
+        reviewer: Option<String>,
         #[command(flatten)]
         to: Writing,
     },
@@ -119,9 +125,9 @@ const SECRET: &str = "the secret is shown only once: store it now";
 pub(crate) fn webhooks(command: Webhooks) -> Result<ExitCode, Failed> {
     match command {
         Webhooks::List { from } => from.list(List {}, &LIST),
-        Webhooks::Add { url, events, agent_id, to } => {
+        Webhooks::Add { url, events, agent_id, format, reviewer, to } => {
             let events = Some(events).filter(|events| !events.is_empty());
-            to.run(Add { url, events, agent_id, secret: None }).inspect(|_| to.remark(SECRET))
+            to.run(Add { url, events, agent_id, secret: None, format, reviewer }).inspect(|_| to.remark(SECRET))
         }
         Webhooks::Remove { id, to } => to.run(Remove { id }),
         Webhooks::Rotate { id, overlap_seconds, to } => {

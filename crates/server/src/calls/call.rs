@@ -11,7 +11,7 @@ use super::params::{Params, escalation_id, proof_id};
 #[cfg(test)]
 use super::spec::Shape;
 use super::spec::{Spec, Subject};
-use crate::gateway::{Admitted, Gateway, Made};
+use crate::gateway::{Admitted, Gateway, Made, Scope};
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 use rulekeep::proof::ProofId;
@@ -225,7 +225,7 @@ impl Admitted {
 
     /// Checks that the key may make this call at all, before its parameters are read.
     pub(crate) fn may_call(&self, spec: &Spec) -> Result<(), Error> {
-        if spec.is_for_agents() { Ok(()) } else { self.admin() }
+        if spec.is_for(self.scope()) { Ok(()) } else { self.admin() }
     }
 
     /// Checks that the key gives access to the subject.
@@ -233,12 +233,16 @@ impl Admitted {
         if matches!(subject, Subject::Everything) {
             return self.admin();
         }
+        // No agent has access to these, whatever its key.
+        if matches!(subject, Subject::Reviews) && self.scope() == Scope::Agent {
+            return self.admin();
+        }
         if !self.is_limited_to_agents() {
             return Ok(());
         }
         let governor = self.gateway().governor();
         let is_permitted = match *subject {
-            Subject::Everything => false,
+            Subject::Everything | Subject::Reviews => false,
             Subject::Agent(agent_id) => self.is_for(agent_id),
             Subject::Record(id) => self.is_for(governor.log().record(&proof_id(id)?)?.entity_id.as_str()),
             Subject::Escalation(id) => self.is_for(governor.escalations().get(id)?.agent_id.as_str()),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::call::{Call, Read};
 use super::params::{Params, task_id};
 use super::spec::{Spec, Subject};
-use crate::gateway::{Admitted, Gateway};
+use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::agent::AgentId;
 use rulekeep::extension::{Context, Extension};
 use rulekeep::intent::Input;
@@ -330,7 +330,7 @@ macro_rules! decides {
             type Answer = $answer;
 
             fn subject(&self) -> Subject<'_> {
-                if Self::SPEC.is_for_agents() { self.form.subject() } else { Subject::Everything }
+                if Self::SPEC.is_for(Scope::Agent) { self.form.subject() } else { Subject::Everything }
             }
 
             fn task(&self) -> Option<TaskId> {

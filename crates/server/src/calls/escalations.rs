@@ -12,7 +12,7 @@ use super::params::given;
 use super::params::{escalation_id, in_whole_numbers};
 use super::spec::required_person;
 use super::spec::{Spec, Subject};
-use crate::gateway::Gateway;
+use crate::gateway::{Admitted, Gateway};
 use rulekeep::agent::AgentId;
 use rulekeep::escalation::{
     Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationState, PreApproval, PreApprovalId,
@@ -50,8 +50,13 @@ pub struct List {
 
 impl Call for List {
     const SPEC: Spec = Spec::get("escalation/list", "/admin/escalations", "Lists escalations")
+        .for_reviewers()
         .queried(&["state", "agentId", "page", "pageSize"]);
     type Answer = EscalationPage;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Reviews
+    }
 
     fn run(self, gateway: &Gateway) -> Result<EscalationPage, Error> {
         let mut query = given(EscalationQuery::all(), self.state, EscalationQuery::state);
@@ -72,7 +77,7 @@ pub struct Get {
 
 impl Call for Get {
     const SPEC: Spec =
-        Spec::get("escalation/get", "/escalations/{id}", "Returns an escalation").for_agents().errors(&[404]);
+        Spec::get("escalation/get", "/escalations/{id}", "Returns an escalation").for_both().errors(&[404]);
     type Answer = Escalation;
 
     fn subject(&self) -> Subject<'_> {
@@ -87,7 +92,7 @@ impl Call for Get {
 impl Call for Wait {
     const SPEC: Spec =
         Spec::post("escalation/wait", "/escalations/{id}/wait", "Waits until an escalation is answered or expires")
-            .for_agents()
+            .for_both()
             .errors(&[404]);
     type Answer = Escalation;
 
@@ -158,11 +163,31 @@ macro_rules! answers {
         }
 
         impl Call for $name {
-            const SPEC: Spec = Spec::post($method, $path, $summary).no_null().errors(&[403, 404, 409, 422]);
+            const SPEC: Spec =
+                Spec::post($method, $path, $summary).for_reviewers().no_null().errors(&[403, 404, 409, 422]);
             type Answer = Answered;
 
+            fn subject(&self) -> Subject<'_> {
+                Subject::Reviews
+            }
+
             fn run(self, gateway: &Gateway) -> Result<Answered, Error> {
-                let review = review(self.reviewer, self.note, self.digest);
+                self.answer(gateway, Ok)
+            }
+
+            fn run_for(self, admitted: &Admitted) -> Result<Answered, Error> {
+                admitted.permit(&self.subject())?;
+                self.answer(admitted.gateway(), |review| admitted.identified(review))
+            }
+        }
+
+        impl $name {
+            fn answer(
+                self,
+                gateway: &Gateway,
+                identified: impl FnOnce(Review) -> Result<Review, Error>,
+            ) -> Result<Answered, Error> {
+                let review = identified(review(self.reviewer, self.note, self.digest))?;
                 $(let review = if self.$field.unwrap_or_default() { review.for_task() } else { review };)?
                 let Resolved { state, proof_id, .. } = gateway.governor().escalations().$answer(self.id, review)?;
                 Ok(Answered { state, proof_id })

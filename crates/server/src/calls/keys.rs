@@ -36,6 +36,9 @@ pub struct Create {
     /// Whether the key may enforce intents that its caller built. Only with `agents`; keys without `agents` always
     /// may. Never set it for a key that an agent holds itself.
     pub built_intents: Option<bool>,
+    /// The reviewer in whose name the key answers escalations; for the scope `reviewer`.
+    #[schema(schema_with = super::spec::person)]
+    pub reviewer: Option<String>,
 }
 
 impl Call for Create {
@@ -51,6 +54,7 @@ impl Call for Create {
         }
         let mut draft = given(KeyDraft::new(self.scope, self.plan), self.name, KeyDraft::name);
         draft = given(draft, self.expires_at, KeyDraft::expires_at);
+        draft = given(draft, self.reviewer, KeyDraft::reviewer);
         if self.built_intents.unwrap_or_default() {
             draft = draft.built_intents();
         }

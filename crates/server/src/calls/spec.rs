@@ -23,8 +23,8 @@ pub struct Spec {
     pub(crate) summary: &'static str,
     /// The size limit of the body.
     pub(crate) size: Size,
-    /// The keys that may make the call: admin keys only, or also agent keys for their own agents.
-    pub(crate) scope: Scope,
+    /// The keys that may make the call beside admin keys.
+    pub(crate) scopes: &'static [Scope],
     /// The error statuses in addition to those that every call can have.
     #[cfg_attr(not(test), expect(dead_code, reason = "only the OpenAPI document has them"))]
     pub(crate) errors: &'static [u16],
@@ -67,6 +67,8 @@ pub enum Subject<'a> {
     Record(&'a str),
     /// The agent of this escalation.
     Escalation(EscalationId),
+    /// Escalations of all agents, for their reviewers.
+    Reviews,
 }
 
 impl Spec {
@@ -90,7 +92,7 @@ impl Spec {
             path,
             summary,
             size: Size::Request,
-            scope: Scope::Admin,
+            scopes: &[],
             errors: &[],
             queried: &[],
             refuses_null: false,
@@ -99,13 +101,23 @@ impl Spec {
         }
     }
 
-    /// Allows agent keys as well.
+    /// Allows agent keys as well, for their own agents.
     pub(crate) const fn for_agents(self) -> Self {
-        Self { scope: Scope::Agent, ..self }
+        Self { scopes: &[Scope::Agent], ..self }
     }
 
-    pub(crate) const fn is_for_agents(&self) -> bool {
-        matches!(self.scope, Scope::Agent)
+    /// Allows keys of reviewers as well.
+    pub(crate) const fn for_reviewers(self) -> Self {
+        Self { scopes: &[Scope::Reviewer], ..self }
+    }
+
+    /// Allows keys of agents, for their own agents, and of reviewers as well.
+    pub(crate) const fn for_both(self) -> Self {
+        Self { scopes: &[Scope::Agent, Scope::Reviewer], ..self }
+    }
+
+    pub(crate) fn is_for(&self, scope: Scope) -> bool {
+        scope == Scope::Admin || self.scopes.contains(&scope)
     }
 
     /// Returns whether the call changes nothing and records nothing.

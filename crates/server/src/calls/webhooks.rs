@@ -9,7 +9,7 @@ use super::call::Call;
 use super::params::given;
 use super::spec::{Spec, Verb};
 use crate::gateway::Gateway;
-use crate::webhooks::{AddedEndpoint, DeliveryPage, Endpoint, EndpointDraft, NotTaken, Redelivery};
+use crate::webhooks::{AddedEndpoint, DeliveryPage, Endpoint, EndpointDraft, Format, NotTaken, Redelivery};
 use rulekeep::Error;
 use rulekeep::agent::AgentId;
 use rulekeep::event::{EventId, EventType};
@@ -30,6 +30,11 @@ pub struct Add {
     pub agent_id: Option<String>,
     /// A secret of your own, at least 24 bytes.
     pub secret: Option<String>,
+    /// The form of deliveries; `event` if absent.
+    pub format: Option<Format>,
+    /// The person for whom escalations get an approval link. Everybody who reads the deliveries can use it.
+    #[schema(schema_with = super::spec::person)]
+    pub reviewer: Option<String>,
 }
 
 impl Call for Add {
@@ -43,6 +48,7 @@ impl Call for Add {
     fn run(self, gateway: &Gateway) -> Result<AddedEndpoint, Error> {
         let mut draft = self.events.into_iter().flatten().fold(EndpointDraft::to(self.url), EndpointDraft::of_type);
         draft = given(draft, self.agent_id, EndpointDraft::agent);
+        draft = given(given(draft, self.format, EndpointDraft::format), self.reviewer, EndpointDraft::reviewer);
         gateway.webhooks().add(&given(draft, self.secret, EndpointDraft::secret))
     }
 }

@@ -20,6 +20,8 @@ closed_words! {
     pub enum Scope("scope") {
         /// Calls of an agent: parse, enforce, report outcomes, and read its own records.
         Agent = "agent",
+        /// Calls of one reviewer: list and read escalations, and answer them in the name of the key's reviewer.
+        Reviewer = "reviewer",
         /// All calls, including administration.
         Admin = "admin",
     }
@@ -190,10 +192,10 @@ impl FromStr for ApiKey {
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         // The given text may be another kind of secret, so it is not repeated.
-        let wrong =
-            || InvalidValue::new("API key", "…", "rkp_agent_ or rkp_admin_ and 72 lower-case hex digits that add up");
-        let rest =
-            ["rkp_agent_", "rkp_admin_"].iter().find_map(|prefix| text.strip_prefix(prefix)).ok_or_else(wrong)?;
+        let expected = "rkp_agent_, rkp_reviewer_ or rkp_admin_ and 72 lower-case hex digits that add up";
+        let wrong = || InvalidValue::new("API key", "…", expected);
+        let (scope, rest) = text.strip_prefix("rkp_").and_then(|rest| rest.split_once('_')).ok_or_else(wrong)?;
+        scope.parse::<Scope>().map_err(|_| wrong())?;
         let is_hex = rest.len() == 72 && rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let (body, checksum) = text.split_at_checked(text.len().saturating_sub(8)).ok_or_else(wrong)?;
         if is_hex && format!("{:08x}", crc32fast::hash(body.as_bytes())) == checksum {
@@ -220,12 +222,13 @@ pub struct KeyDraft {
     pub(super) agents: Vec<String>,
     pub(super) expires_at: Option<Timestamp>,
     pub(super) built_intents: bool,
+    pub(super) reviewer: Option<String>,
 }
 
 impl KeyDraft {
     /// Creates settings with this scope and plan, for all agents and without expiry.
     pub const fn new(scope: Scope, plan: Plan) -> Self {
-        Self { scope, plan, name: None, agents: Vec::new(), expires_at: None, built_intents: false }
+        Self { scope, plan, name: None, agents: Vec::new(), expires_at: None, built_intents: false, reviewer: None }
     }
 
     /// Sets the display name used in lists and alerts: 1 to 256 characters.
@@ -244,6 +247,12 @@ impl KeyDraft {
     /// the agent itself, whose claims about risk and capabilities would be accepted.
     pub fn built_intents(mut self) -> Self {
         self.built_intents = true;
+        self
+    }
+
+    /// Sets the reviewer in whose name the key answers escalations. Required for the scope `reviewer`, and only for it.
+    pub fn reviewer(mut self, reviewer: impl Into<String>) -> Self {
+        self.reviewer = Some(reviewer.into());
         self
     }
 
@@ -273,6 +282,9 @@ pub struct KeyInfo {
     /// Whether the key may enforce intents that its caller built. A key limited to agents may do so only if it was
     /// created that way.
     pub built_intents: bool,
+    /// The reviewer in whose name the key answers escalations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
     /// The state of the key.
     pub state: KeyState,
     /// The time of creation.
@@ -330,6 +342,8 @@ pub(super) struct KeyRecord {
     pub(super) agents: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) built_intents: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reviewer: Option<String>,
     pub(super) digest: Digest,
     pub(super) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -345,7 +359,7 @@ impl KeyRecord {
     /// Returns whether the key may enforce intents that its caller built. The holder of a key for named agents may be
     /// one of them.
     pub(super) fn takes_built_intents(&self) -> bool {
-        self.built_intents || self.agents.is_empty()
+        self.built_intents || (self.agents.is_empty() && self.scope != Scope::Reviewer)
     }
 
     pub(super) fn info(&self, last_used_at: Option<Timestamp>) -> KeyInfo {
@@ -361,6 +375,7 @@ impl KeyRecord {
             plan: self.plan,
             agents: self.agents.clone(),
             built_intents: self.takes_built_intents(),
+            reviewer: self.reviewer.clone(),
             state,
             created_at: self.created_at,
             expires_at: self.expires_at,

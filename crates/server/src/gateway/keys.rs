@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
+use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Plan, Scope};
 use super::limit::{PlanLimit, Time};
 use rulekeep::Error;
 use rulekeep::Governor;
 use rulekeep::agent::AgentId;
+use rulekeep::escalation::ReviewerIdentity;
 use rulekeep::extension::KeyId;
 use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, with_context};
 use rulekeep::intent::InvalidValue;
@@ -23,6 +25,8 @@ use rulekeep::system::Timestamp;
 /// A key with its counters.
 pub(super) struct Entry {
     record: KeyRecord,
+    /// The issuer and subject of the tokens, for a person without an API key.
+    person: Option<(String, String)>,
     revoked_at: ArcSwapOption<Timestamp>,
     /// Whether the key was observed as expired.
     is_expired: AtomicBool,
@@ -36,6 +40,32 @@ pub(super) struct Entry {
 
 impl Entry {
     fn new(record: KeyRecord, time: &Time) -> Arc<Self> {
+        Self::of(record, None, time)
+    }
+
+    /// The entry of a reviewer who proves who they are by tokens of this issuer and subject.
+    pub(super) fn of_person(reviewer: String, issuer: &str, subject: &str, now: Timestamp, time: &Time) -> Arc<Self> {
+        let digest = Digest::new(Sha256::digest(format!("{}\n{issuer}{subject}", issuer.len())).into());
+        let mut random = [0; 16];
+        random.copy_from_slice(&digest.as_bytes()[..16]);
+        let record = KeyRecord {
+            id: KeyId::new(Timestamp::from_millis(0), u128::from_be_bytes(random)),
+            name: None,
+            scope: Scope::Reviewer,
+            plan: Plan::Pro,
+            agents: Vec::new(),
+            built_intents: false,
+            reviewer: Some(reviewer),
+            digest,
+            created_at: now,
+            expires_at: None,
+            revoked_at: None,
+            expired: false,
+        };
+        Self::of(record, Some((issuer.to_owned(), subject.to_owned())), time)
+    }
+
+    fn of(record: KeyRecord, person: Option<(String, String)>, time: &Time) -> Arc<Self> {
         Arc::new(Self {
             revoked_at: ArcSwapOption::new(record.revoked_at.map(Arc::new)),
             is_expired: AtomicBool::new(record.expired),
@@ -44,6 +74,7 @@ impl Entry {
             last_used: AtomicI64::new(0),
             callers: Callers::default(),
             record,
+            person,
         })
     }
 
@@ -53,6 +84,20 @@ impl Entry {
 
     pub(super) fn scope(&self) -> Scope {
         self.record.scope
+    }
+
+    /// The reviewer whom the key belongs to.
+    pub(super) fn reviewer(&self) -> Option<&str> {
+        self.record.reviewer.as_deref()
+    }
+
+    /// The identity that the key proves of a reviewer.
+    pub(super) fn identity(&self) -> ReviewerIdentity {
+        let id = self.id();
+        if let Some((issuer, subject)) = self.person.clone() {
+            return ReviewerIdentity::Oidc { issuer, subject };
+        }
+        if self.record.reviewer.is_some() { ReviewerIdentity::Key { id } } else { ReviewerIdentity::AdminKey { id } }
     }
 
     pub(super) fn limit(&self) -> &PlanLimit {
@@ -300,9 +345,15 @@ fn start_of(digest: &Digest) -> [u8; 8] {
 fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result<KeyRecord, Error> {
     const MOST_AGENTS: usize = 1_000;
     const MOST_CHARS: usize = 256;
-    let KeyDraft { scope, plan, name, agents, expires_at, built_intents } = draft;
-    if scope == Scope::Admin && !agents.is_empty() {
-        return Err(Error::input("agents", "expected none: a key of the scope admin covers all agents"));
+    let KeyDraft { scope, plan, name, agents, expires_at, built_intents, reviewer } = draft;
+    if scope != Scope::Agent && !agents.is_empty() {
+        return Err(Error::input("agents", format!("expected none: a key of the scope {scope} covers all agents")));
+    }
+    if (scope == Scope::Reviewer) != reviewer.is_some() {
+        return Err(Error::input(
+            "reviewer",
+            "expected the reviewer's name for a key of the scope reviewer, and only for it",
+        ));
     }
     if built_intents && agents.is_empty() {
         return Err(Error::input(
@@ -316,8 +367,10 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
     let is_no_name = |name: &String| {
         name.trim().is_empty() || name.chars().count() > MOST_CHARS || name.chars().any(char::is_control)
     };
-    if name.as_ref().is_some_and(is_no_name) {
-        return Err(Error::input("name", "expected 1 to 256 characters, not blank, without control characters"));
+    for (field, name) in [("name", &name), ("reviewer", &reviewer)] {
+        if name.as_ref().is_some_and(is_no_name) {
+            return Err(Error::input(field, "expected 1 to 256 characters, not blank, without control characters"));
+        }
     }
     if expires_at.is_some_and(|at| at <= now) {
         return Err(Error::input("expiresAt", "expected a time in the future"));
@@ -331,6 +384,7 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
         plan,
         agents,
         built_intents,
+        reviewer,
         digest,
         created_at: now,
         expires_at,
@@ -357,7 +411,6 @@ fn key_of(id: KeyId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::Plan;
     use super::*;
     use rulekeep::proof::OpenVerification;
     use rulekeep::system::Clock;

@@ -31,24 +31,28 @@ mod idempotency;
 mod key;
 mod keys;
 mod limit;
+mod people;
 
 use crate::webhooks::{self, Webhooks};
 use rulekeep::extension::{Extension, Follower};
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
 
-use rulekeep::escalation::EscalationId;
+use rulekeep::escalation::{EscalationId, Review};
 use rulekeep::extension::KeyId;
+use rulekeep::system::Timestamp;
 use rulekeep::task::TaskId;
 use rulekeep::{Enforcement, Error, Governor, Intent};
 
 pub(crate) use idempotency::{Given, Made, Once};
 
+use crate::tokens::Verifier;
 use keys::Entry;
 use limit::{Refusals, Time};
+use people::People;
 
 /// Checks API keys and limits, and passes requests on to a governor. A governor has only one gateway; cloning it is
 /// cheap.
@@ -64,6 +68,8 @@ struct State {
     keys: keys::Keys,
     refusals: Refusals,
     answers: idempotency::Answers,
+    /// The reviewers who sign in elsewhere.
+    people: OnceLock<People>,
     /// Number of subscriptions of all sessions.
     subscriptions: Arc<AtomicUsize>,
 }
@@ -96,6 +102,7 @@ impl Gateway {
             keys: keys::Keys::restored(governor, time.clone())?,
             refusals: Refusals::new(&time),
             answers: idempotency::Answers::new(),
+            people: OnceLock::new(),
             subscriptions: Arc::default(),
         });
         Extension::of(governor).attach("gateway", Arc::clone(&state) as Arc<dyn Follower>)?;
@@ -117,6 +124,18 @@ impl Gateway {
     /// Number of subscriptions of all sessions.
     pub(crate) fn subscriptions(&self) -> &Arc<AtomicUsize> {
         &self.state.subscriptions
+    }
+
+    /// Accepts the tokens of an OpenID provider like API keys of the scope `reviewer`. The reviewer's name is the
+    /// token's `claim`, for example `sub`; `email` counts only with `email_verified`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if it accepts tokens already.
+    pub fn accept_tokens(&self, verifier: Verifier, claim: &str) -> Result<(), Error> {
+        let people = People::new(verifier, claim.to_owned());
+        let message = || "the gateway accepts the tokens of a provider already".to_owned();
+        self.state.people.set(people).map_err(|_| Error::Conflict { message: message() })
     }
 
     /// The API keys of the store.
@@ -150,6 +169,21 @@ impl Gateway {
         self.admit_or_say(bearer, caller).map_err(|refused| refused.error)
     }
 
+    /// Opens an approval link. Links that are not valid count like rejected keys.
+    ///
+    /// # Errors
+    ///
+    /// See [`Webhooks::open_link`]; [`Error::RateLimited`] for a caller with many rejected keys or links.
+    pub(crate) fn open_link(&self, link: &str, caller: &str) -> Result<webhooks::Opened, Error> {
+        self.state.refusals.look(caller)?;
+        let opened = self.webhooks.open_link(link);
+        if matches!(opened, Err(Error::Unauthorized { .. })) {
+            Extension::of(&self.governor).record_refused_key(caller);
+            self.state.refusals.note(caller)?;
+        }
+        opened
+    }
+
     pub(crate) fn admit_or_say(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Refused> {
         let now = Extension::of(&self.governor).clock().now();
         let refused = |name: &str, message: String| {
@@ -161,7 +195,18 @@ impl Gateway {
             return refused(caller, "an API key is missing: expected Authorization: Bearer <API key>".to_owned());
         };
         let found = text.parse::<ApiKey>().ok().and_then(|key| self.state.keys.find(&key));
-        let Some(entry) = found else {
+        let found = match self.state.people.get().filter(|_| found.is_none() && text.contains('.')) {
+            None => found.map(|entry| (entry, None)),
+            Some(people) => {
+                // Before a signature is checked.
+                self.state.refusals.look(caller)?;
+                match people.admit(text, now, &Time(Extension::of(&self.governor).clock())) {
+                    Ok((entry, until)) => Some((entry, Some(until))),
+                    Err(why) => return refused(caller, why),
+                }
+            }
+        };
+        let Some((entry, until)) = found else {
             return refused(caller, "the API key is not known".to_owned());
         };
         if !entry.callers().knows(caller) {
@@ -176,7 +221,7 @@ impl Gateway {
         entry.note_used(now);
         let taken = entry.limit().take();
         let allowance = taken.map_err(|(error, allowance)| Refused { error, allowance: Some(allowance) })?;
-        Ok(Admitted { gateway: self.clone(), entry, allowance })
+        Ok(Admitted { gateway: self.clone(), entry, until, allowance })
     }
 }
 
@@ -186,8 +231,11 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-fn accepted(gateway: &Gateway, entry: &Entry) -> Result<(), Error> {
+fn accepted(gateway: &Gateway, entry: &Entry, until: Option<Timestamp>) -> Result<(), Error> {
     let now = Extension::of(gateway.governor()).clock().now();
+    if until.is_some_and(|until| until <= now) {
+        return Err(Error::Unauthorized { message: "the token has expired".to_owned() });
+    }
     match gateway.state.keys.refusal(gateway.governor(), entry, now) {
         Some(message) => Err(Error::Unauthorized { message }),
         None => Ok(()),
@@ -213,6 +261,8 @@ impl From<Error> for Refused {
 pub struct Admitted {
     gateway: Gateway,
     entry: Arc<Entry>,
+    /// The end of the token, if the caller sent one.
+    until: Option<Timestamp>,
     allowance: Allowance,
 }
 
@@ -243,7 +293,7 @@ impl Admitted {
 
     /// Checks that the key is still accepted.
     pub(crate) fn accepted(&self) -> Result<(), Error> {
-        accepted(&self.gateway, &self.entry)
+        accepted(&self.gateway, &self.entry, self.until)
     }
 
     /// Takes room for one more request from the key's plan.
@@ -262,8 +312,8 @@ impl Admitted {
 
     /// Returns a function that checks again whether the key is still accepted.
     pub(crate) fn look_again(&self) -> impl Fn() -> Result<(), Error> + Send + Sync + use<> {
-        let (gateway, entry) = (self.gateway.clone(), Arc::clone(&self.entry));
-        move || accepted(&gateway, &entry)
+        let (gateway, entry, until) = (self.gateway.clone(), Arc::clone(&self.entry), self.until);
+        move || accepted(&gateway, &entry, until)
     }
 
     /// Decides an intent that the caller built, if the key permits it, optionally under a task.
@@ -282,11 +332,25 @@ impl Admitted {
         self.gateway.governor().escalations().answered(id)
     }
 
+    /// A review, with the identity that the key proves.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] if the key belongs to another reviewer.
+    pub(crate) fn identified(&self, review: Review) -> Result<Review, Error> {
+        match self.entry.reviewer() {
+            Some(own) if own != review.reviewer => Err(Error::Forbidden {
+                message: format!("this API key belongs to {own:?}, who answers in that name alone"),
+            }),
+            _ => Ok(review.identified(self.entry.identity())),
+        }
+    }
+
     /// Checks that the key is an admin key.
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] if it has the scope `agent`.
+    /// [`Error::Forbidden`] if it has another scope.
     pub fn admin(&self) -> Result<(), Error> {
         if self.scope() == Scope::Admin {
             return Ok(());

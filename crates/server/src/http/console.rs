@@ -69,7 +69,7 @@ fn shown(part: &'static Part) -> Response {
     response
 }
 
-fn put_headers(headers: &mut HeaderMap, content_type: &'static str) {
+pub(super) fn put_headers(headers: &mut HeaderMap, content_type: &'static str) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

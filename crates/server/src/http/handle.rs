@@ -8,7 +8,7 @@ use axum::RequestPartsExt;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawPathParams, Request as HttpRequest};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response as HttpResponse;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
@@ -24,6 +24,7 @@ use super::server::BODY_TIMEOUT;
 use crate::calls::{Entry, Job, Size, Spec, Subject, Verb};
 use crate::calls::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused};
+use crate::webhooks::Opened;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 use rulekeep::status::Health;
@@ -152,8 +153,12 @@ impl App {
     }
 
     fn admit(&self, parts: &Parts) -> Result<Admitted, Refused> {
-        let caller = parts.extensions.get::<Caller>().map_or_else(|| "unknown".to_owned(), |caller| caller.name());
-        self.gateway.admit_or_say(asked::bearer(&parts.headers), &caller)
+        self.gateway.admit_or_say(asked::bearer(&parts.headers), &caller_of(&parts.extensions))
+    }
+
+    /// Opens an approval link. Links that are not valid count like rejected keys.
+    pub(super) fn open_link(&self, link: &str, request: &HttpRequest) -> Result<Opened, Error> {
+        self.gateway.open_link(link, &caller_of(request.extensions()))
     }
 
     async fn perform(
@@ -234,6 +239,11 @@ impl App {
     }
 }
 
+/// The caller under whose name rejected keys are counted.
+fn caller_of(extensions: &Extensions) -> String {
+    extensions.get::<Caller>().map_or_else(|| "unknown".to_owned(), |caller| caller.name())
+}
+
 /// Waits for the answer to an escalation, at most for `timeout`, or until the server ends.
 async fn waited(
     admitted: Admitted,
@@ -268,7 +278,7 @@ async fn waited(
 }
 
 /// Runs work that may be slow on a blocking thread, so that it delays no connection.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| Error::internal("the request was not finished"))
 }

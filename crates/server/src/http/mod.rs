@@ -19,6 +19,7 @@
 //! ```
 
 mod answer;
+mod approve;
 mod asked;
 mod authzen;
 mod caller;
@@ -66,6 +67,7 @@ pub fn router(gateway: &Gateway) -> Router {
     router = router.route(openapi::PATH, get(move |request: HttpRequest| async move { described.describe(request) }));
     let asked = Arc::clone(&app);
     router = router.route(HEALTH, get(move |request: HttpRequest| async move { asked.health(request).await }));
+    router = router.merge(approve::routes(&app));
     let (unknown, other) = (Arc::clone(&app), app);
     router
         .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })

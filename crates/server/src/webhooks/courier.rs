@@ -7,8 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::endpoint::{Endpoint, EndpointRecord, EndpointState};
+use super::links::Links;
 use super::log::{DeliveryLog, DeliveryPage};
 use super::outbox::{Answer, Note, Outbox, Refusal, Step, Told};
+use super::payload::body_of;
 use super::secrets::LiveSecret;
 use super::sender::{Parcel, Sender};
 use crate::telemetry::Delivery;
@@ -18,13 +20,15 @@ use rulekeep::extension::{ENDPOINT_PLACE as CURSOR, Wait, WeakGovernor};
 use rulekeep::signature::Secret;
 use rulekeep::system::Timestamp;
 use rulekeep::system::{Clock, Entropy};
-use rulekeep::{Error, Event};
+use rulekeep::{Error, Event, Governor};
 
 /// A running endpoint.
 pub(super) struct Courier {
     /// Held for decisions; never while sending, reading or writing.
     backlog: Mutex<Backlog>,
     told: Condvar,
+    /// Makes the approval links of the endpoint's reviewer.
+    links: Option<Links>,
     interrupt: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -56,12 +60,13 @@ impl Courier {
         record: EndpointRecord,
         outbox: Outbox,
         secrets: Vec<LiveSecret>,
+        links: Option<Links>,
         sender: &Sender,
         failure: Option<String>,
     ) -> Self {
         let log = DeliveryLog::of_parked(outbox.parked());
         let backlog = Backlog { record, outbox, log, secrets, is_stopped: false, has_ended: true, failure };
-        Self { backlog: Mutex::new(backlog), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
+        Self { backlog: Mutex::new(backlog), told: Condvar::new(), links, interrupt: Box::new(sender.interrupt()) }
     }
 
     /// Starts the thread. An error is also recorded as the endpoint's failure.
@@ -143,19 +148,32 @@ impl Courier {
         resumed
     }
 
+    /// Makes the approval links of the endpoint's reviewer.
+    pub(super) fn links(&self) -> Option<&Links> {
+        self.links.as_ref()
+    }
+
     /// Sends an event once more.
-    pub(super) fn redeliver(&self, event: &Event, body: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn redeliver(&self, governor: &Governor, event: &Event) -> Result<Result<(), Refusal>, Error> {
+        let told = self.told_of(governor, event)?;
         let mut backlog = self.backlog();
         if !backlog.record.wants(event) {
-            return Err(Refusal::Unwanted);
+            return Ok(Err(Refusal::Unwanted));
         }
         if let Some(why) = &backlog.failure {
-            return Err(Refusal::Broken(why.clone()));
+            return Ok(Err(Refusal::Broken(why.clone())));
         }
-        backlog.outbox.redeliver(told_of(event, body.to_vec()))?;
+        let redelivered = backlog.outbox.redeliver(told);
         drop(backlog);
         self.told.notify_all();
-        Ok(())
+        Ok(redelivered)
+    }
+
+    fn told_of(&self, governor: &Governor, event: &Event) -> Result<Told, Error> {
+        let format = self.backlog().record.format;
+        let body = body_of(governor, event, format, self.links.as_ref())?;
+        let place = (event.id.sequence().get(), event.event_type as u8);
+        Ok(Told { event: event.id, event_type: event.event_type, place, body })
     }
 
     pub(super) fn deliveries(&self, page: u64) -> DeliveryPage {
@@ -182,6 +200,8 @@ impl Courier {
             url: record.url,
             events: record.events,
             agent_id: record.agent_id,
+            format: record.format,
+            reviewer: record.reviewer,
             state,
             reason: backlog.failure.clone().or_else(|| cursor.off.clone()),
             created: record.created,
@@ -294,8 +314,11 @@ impl Courier {
             }
             return Ok(());
         };
-        let told = told_of(&event, body_of(&event)?);
-        self.backlog().outbox.offer(told);
+        // Without a governor there is nothing left to deliver, and the next round notices.
+        if let Some(governor) = tools.governor.upgrade().filter(|_| self.backlog().record.wants(&event)) {
+            let told = self.told_of(&governor, &event)?;
+            self.backlog().outbox.offer(told);
+        }
         Ok(())
     }
 
@@ -366,15 +389,6 @@ pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
 
 /// Key suffix of the list of parked events.
 pub(super) const PARKED: &str = "/parked";
-
-pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(event).map_err(|error| Error::internal("an event cannot be serialized").caused_by(error))
-}
-
-fn told_of(event: &Event, body: Vec<u8>) -> Told {
-    let place = (event.id.sequence().get(), event.event_type as u8);
-    Told { event: event.id, event_type: event.event_type, place, body }
-}
 
 #[expect(clippy::cast_possible_truncation, reason = "any of the bits are as random")]
 fn chance(entropy: &dyn Entropy) -> u16 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::payload::{Format, is_sent};
 use super::schedule::Schedule;
 use super::secrets::{SecretPrint, masked};
 use rulekeep::agent::AgentId;
@@ -21,12 +22,21 @@ pub struct EndpointDraft {
     pub(super) events: Vec<EventType>,
     pub(super) agent_id: Option<String>,
     pub(super) secret: Option<String>,
+    pub(super) format: Format,
+    pub(super) reviewer: Option<String>,
 }
 
 impl EndpointDraft {
     /// Creates settings for this URL that subscribe to every event from now on.
     pub fn to(url: impl Into<String>) -> Self {
-        Self { url: url.into(), events: Vec::new(), agent_id: None, secret: None }
+        Self {
+            url: url.into(),
+            events: Vec::new(),
+            agent_id: None,
+            secret: None,
+            format: Format::default(),
+            reviewer: None,
+        }
     }
 
     /// Limits the endpoint to events of this type, in addition to types named before.
@@ -38,6 +48,19 @@ impl EndpointDraft {
     /// Limits the endpoint to events about this agent.
     pub fn agent(mut self, agent_id: impl Into<String>) -> Self {
         self.agent_id = Some(agent_id.into());
+        self
+    }
+
+    /// Sets the form of deliveries. By default events are sent as they are.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Adds an approval link for this person to each escalation that the person can answer. Everybody who reads the
+    /// deliveries can use the links.
+    pub fn reviewer(mut self, reviewer: impl Into<String>) -> Self {
+        self.reviewer = Some(reviewer.into());
         self
     }
 
@@ -100,6 +123,11 @@ pub struct Endpoint {
     /// The agent whose events are sent; absent for all agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
+    /// The form of deliveries.
+    pub format: Format,
+    /// The person whom the approval links are for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
     /// The state of the endpoint.
     pub state: EndpointState,
     /// The reason the endpoint is off or broken.
@@ -169,6 +197,10 @@ pub(super) struct EndpointRecord {
     pub(super) events: Vec<EventType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) agent_id: Option<AgentId>,
+    #[serde(default)]
+    pub(super) format: Format,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reviewer: Option<String>,
     pub(super) schedule: Schedule,
     pub(super) secrets: Vec<SecretPrint>,
     pub(super) created: Timestamp,
@@ -184,5 +216,6 @@ impl EndpointRecord {
     pub(super) fn wants(&self, event: &rulekeep::Event) -> bool {
         (self.events.is_empty() || self.events.contains(&event.event_type))
             && self.agent_id.as_ref().is_none_or(|agent_id| Some(agent_id) == event.agent_id())
+            && is_sent(self.format, event)
     }
 }

@@ -24,6 +24,8 @@
 //! | `address.rs` | the addresses allowed for endpoints |
 //! | `schedule.rs` | the times of delivery attempts |
 //! | `outbox.rs` | what is sent next, without I/O |
+//! | `payload.rs` | the body of a delivery |
+//! | `links.rs` | approval links for a reviewer |
 //! | `sender.rs` | a single delivery over the network |
 //! | `courier.rs` | the thread of an endpoint |
 //! | `service.rs` | all endpoints of a governor |
@@ -33,8 +35,10 @@
 mod address;
 mod courier;
 mod endpoint;
+mod links;
 mod log;
 mod outbox;
+mod payload;
 mod schedule;
 mod secrets;
 mod sender;
@@ -44,7 +48,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use endpoint::{AddedEndpoint, Endpoint, EndpointDraft, EndpointState, NotTaken, Redelivery};
+pub(crate) use links::{Opened, PATH as LINK_PATH};
 pub use log::{Delivery, DeliveryPage, DeliveryResult};
+pub use payload::Format;
 pub use secrets::SecretPrint;
 
 use rulekeep::Error;
@@ -63,6 +69,9 @@ pub struct Settings {
     /// Allows endpoints with loopback and private addresses, for loopback also without TLS. For tests, and for
     /// receivers in your own network. Default: false.
     pub allow_private: bool,
+    /// The URL at which reviewers reach this server, for approval links, such as `https://rulekeep.example.com`.
+    /// Default: none, and no endpoint has links.
+    pub public_url: Option<String>,
 }
 
 /// The webhook endpoints of a governor. Cloning is cheap.

@@ -39,6 +39,8 @@ pub(super) struct LiveSecret {
 pub(super) struct Kept {
     pub(super) url: String,
     pub(super) secrets: Vec<Secret>,
+    /// The key of the approval links.
+    pub(super) link: Option<Secret>,
 }
 
 /// The form in which it is written to the file.
@@ -46,6 +48,8 @@ pub(super) struct Kept {
 struct Written {
     url: String,
     secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
 }
 
 /// The secrets in the file.
@@ -72,9 +76,10 @@ impl Secrets {
         // The file's content must not appear in any message.
         let unreadable = || Error::storage(UNREADABLE);
         let written: BTreeMap<WebhookId, Written> = serde_json::from_slice(&content).map_err(|_| unreadable())?;
-        let read = |Written { url, secrets }| {
+        let read = |Written { url, secrets, link }| {
             let secrets = secrets.iter().map(|text| Secret::from_text(text)).collect::<Result<_, _>>();
-            Ok(Kept { url, secrets: secrets.map_err(|_| unreadable())? })
+            let link = link.map(|text| Secret::from_text(&text)).transpose().map_err(|_| unreadable())?;
+            Ok(Kept { url, secrets: secrets.map_err(|_| unreadable())?, link })
         };
         written.into_iter().map(|(id, written)| Ok((id, read(written)?))).collect()
     }
@@ -84,8 +89,11 @@ impl Secrets {
         self.ready(governor)?;
         let before = self.of.remove(&id);
         self.of.extend(kept.map(|kept| (id, kept)));
-        let shown =
-            |kept: &Kept| Written { url: kept.url.clone(), secrets: kept.secrets.iter().map(Secret::reveal).collect() };
+        let shown = |kept: &Kept| Written {
+            url: kept.url.clone(),
+            secrets: kept.secrets.iter().map(Secret::reveal).collect(),
+            link: kept.link.as_ref().map(Secret::reveal),
+        };
         let all: BTreeMap<_, Written> = self.of.iter().map(|(id, kept)| (id, shown(kept))).collect();
         let written = serde_json::to_vec(&all)
             .map_err(|error| Error::internal("secrets cannot be serialized").caused_by(error))

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use super::address::{self, Reach};
-use super::courier::{Courier, PARKED, Tools, body_of, notes};
+use super::courier::{Courier, PARKED, Tools, notes};
 use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, NotTaken, Redelivery, Removed};
+use super::links::Links;
 use super::outbox::{Cursor, Note, Outbox, Parked, Refusal};
 use super::schedule::Schedule;
 use super::secrets::{Kept, SecretPrint, Secrets, address_print, masked};
@@ -18,8 +19,8 @@ use super::{Settings, Webhooks};
 use rulekeep::Error;
 use rulekeep::Governor;
 use rulekeep::event::EventId;
-use rulekeep::extension::WebhookId;
 use rulekeep::extension::{ENDPOINT, ENDPOINT_PLACE as CURSOR, Follower, Wait};
+use rulekeep::extension::{WebhookId, checked_person};
 use rulekeep::intent::InvalidValue;
 use rulekeep::proof::Sequence;
 use rulekeep::signature::Secret;
@@ -29,6 +30,8 @@ use rulekeep::system::Timestamp;
 pub(super) struct Service {
     reach: Reach,
     schedule: Schedule,
+    /// The URL of the server that answers approval links, without a slash at its end.
+    base: Option<String>,
     /// Held while endpoints are changed; locked before `couriers`.
     secrets: Mutex<Secrets>,
     couriers: Mutex<BTreeMap<WebhookId, Arc<Courier>>>,
@@ -53,6 +56,10 @@ impl Webhooks {
             Some(text) => Secret::from_text(text).map_err(|error| Error::input("secret", error.to_string()))?,
             None => Secret::generate(&**Extension::of(governor).entropy()),
         };
+        let reviewer = draft.reviewer.as_deref().map(|name| checked_person("reviewer", name)).transpose()?;
+        if reviewer.is_some() && service.base.is_none() {
+            return Err(Error::input("reviewer", NO_BASE));
+        }
         let mut secrets = service.secrets();
         if service.couriers().len() >= MOST_ENDPOINTS {
             let message = format!("there are {MOST_ENDPOINTS} endpoints already; remove one with webhook/remove");
@@ -66,13 +73,16 @@ impl Webhooks {
             address: address_print(id, &draft.url),
             events: draft.events.clone(),
             agent_id,
+            format: draft.format,
+            reviewer,
             schedule: service.schedule.clone(),
             secrets: vec![SecretPrint { print: secret.print(), until: None }],
             created: now,
         };
         let text = secret.reveal();
         // The secret is stored first and the endpoint last, so that nothing named in the journal is ever missing.
-        secrets.keep(governor, id, Some(Kept { url: draft.url.clone(), secrets: vec![secret] }))?;
+        let link = record.reviewer.as_ref().map(|_| Secret::generate(&**Extension::of(governor).entropy()));
+        secrets.keep(governor, id, Some(Kept { url: draft.url.clone(), secrets: vec![secret], link }))?;
         let next = Extension::of(governor).next_entry().get();
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
         keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
@@ -152,7 +162,8 @@ impl Webhooks {
         record.secrets.insert(0, SecretPrint { print: new.print(), until: None });
         let still = |secret: &Secret| record.secrets.iter().any(|print| print.print == secret.print());
         let kept = old.into_iter().map(|live| live.secret).filter(still);
-        secrets.keep(governor, id, Some(Kept { url, secrets: [new].into_iter().chain(kept).collect() }))?;
+        let link = secrets.kept(id).and_then(|kept| kept.link);
+        secrets.keep(governor, id, Some(Kept { url, secrets: [new].into_iter().chain(kept).collect(), link }))?;
         keep_record(governor, &record, "secret rotated")?;
         let live = secrets.live(id, &record.secrets);
         courier.change(record, live);
@@ -185,7 +196,8 @@ impl Webhooks {
         let (cursor, parked) = courier.position();
         let record = EndpointRecord { url: masked(url), address: address_print(id, url), ..before.clone() };
         let old = secrets.kept(id);
-        let kept = Kept { url: url.to_owned(), secrets: secrets.all(id) };
+        let link = old.as_ref().and_then(|kept| kept.link.clone());
+        let kept = Kept { url: url.to_owned(), secrets: secrets.all(id), link };
         let moved = secrets.keep(governor, id, Some(kept)).and_then(|()| {
             let recorded = keep_record(governor, &record, "endpoint URL changed");
             if recorded.is_err() {
@@ -234,11 +246,10 @@ impl Webhooks {
     pub fn redeliver(&self, id: EventId) -> Result<Redelivery, Error> {
         let Self { governor, service } = self;
         let event = Extension::of(governor).event(id)?;
-        let body = body_of(&event)?;
         let mut redelivery = Redelivery { endpoints: 0, not_taken: Vec::new() };
         let couriers = service.couriers().clone();
         for (id, courier) in couriers {
-            match courier.redeliver(&event, &body) {
+            match courier.redeliver(governor, &event)? {
                 Ok(()) => redelivery.endpoints += 1,
                 Err(Refusal::Unwanted) => {}
                 Err(why) => redelivery.not_taken.push(NotTaken { id, reason: why.to_string() }),
@@ -262,7 +273,7 @@ impl Webhooks {
         let Self { governor, service } = self;
         let courier = service.courier(id)?;
         let event = Extension::of(governor).event(event)?;
-        courier.redeliver(&event, &body_of(&event)?).map_err(|why| match why {
+        courier.redeliver(governor, &event)?.map_err(|why| match why {
             Refusal::Unwanted => Error::input("id", format!("endpoint {id} {why}")),
             _ => Error::Conflict { message: format!("endpoint {id} {why}") },
         })
@@ -284,7 +295,15 @@ impl Service {
             // Decisions continue without the secrets; the endpoints are broken and give the reason.
             let _ = secrets.ready(governor);
         }
-        let service = Self { reach, schedule, secrets: Mutex::new(secrets), couriers: Mutex::default() };
+        let base = settings.public_url.map(|url| url.trim_end_matches('/').to_owned());
+        let is_url = |url: &String| {
+            let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+            address.is_some_and(|address| !address.is_empty() && !address.contains(['?', '#', '@', ' ', '|', '>']))
+        };
+        if base.as_ref().is_some_and(|url| !is_url(url)) {
+            return Err(Error::input("publicUrl", "expected an http or https URL without a query"));
+        }
+        let service = Self { reach, schedule, base, secrets: Mutex::new(secrets), couriers: Mutex::default() };
         for (key, value) in &states {
             let Some(id) = key.strip_prefix(ENDPOINT) else { continue };
             if serde_json::from_str::<Removed>(value).is_ok_and(|state| state.removed) {
@@ -314,11 +333,15 @@ impl Service {
         let live = secrets.live(id, &record.secrets);
         let has_secret = live.iter().any(|live| live.until.is_none());
         let url = secrets.url(&record).map(str::to_owned);
+        let key = secrets.kept(id).and_then(|kept| kept.link);
+        let links = record.reviewer.clone().zip(self.base.clone()).zip(key);
+        let links = links.map(|((reviewer, base), key)| Links { base, webhook: id, reviewer, key });
         let failure = match &url {
             None => Some(secrets.missing_address().to_owned()),
             Some(url) => {
                 let refused = address::checked_url(url, self.reach).err();
-                refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()))
+                let refused = refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()));
+                refused.or_else(|| (record.reviewer.is_some() && links.is_none()).then(|| NO_BASE.to_owned()))
             }
         };
         let sender = Sender::new(url.as_deref().unwrap_or_default(), self.reach, sender::LONGEST);
@@ -326,7 +349,7 @@ impl Service {
             Extension::of(governor).events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
         let is_broken = failure.is_some();
         let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
-        let courier = Arc::new(Courier::new(record, outbox, live, &sender, failure));
+        let courier = Arc::new(Courier::new(record, outbox, live, links, &sender, failure));
         let mut started = Ok(());
         if !is_broken {
             let tools = Tools {
@@ -423,6 +446,8 @@ fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
     serde_json::from_str(value).map_err(|error| Error::storage("an endpoint's state cannot be read").caused_by(error))
 }
 
+/// The reason an endpoint cannot have approval links.
+const NO_BASE: &str = "approval links need the URL at which reviewers reach this server: serve with --public-url";
 /// Maximum number of endpoints, each with its own thread.
 const MOST_ENDPOINTS: usize = 32;
 const MOST_SECRETS: usize = 8;

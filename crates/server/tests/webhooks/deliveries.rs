@@ -543,7 +543,7 @@ fn many_that_decide_while_endpoints_come_and_go_lose_nothing() {
 fn the_first_attempt_is_immediate_whatever_the_waits() {
     let governor = builder().open_in_memory().unwrap();
     governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
-    let hour = Settings { schedule: Some(vec![Duration::from_secs(3600)]), allow_private: true };
+    let hour = Settings { schedule: Some(vec![Duration::from_secs(3600)]), allow_private: true, public_url: None };
     let (governor, receiver) = (Served::with(&governor, hour), Receiver::taking());
     governor.webhooks().add(&EndpointDraft::to(&receiver.url).of_type(EventType::Decision)).unwrap();
     decide(&governor, "a");

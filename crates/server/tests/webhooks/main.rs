@@ -18,7 +18,7 @@ use rulekeep_server::webhooks::Settings;
 
 /// Settings for receivers on loopback with this many quick retries.
 fn soon(retries: usize) -> Settings {
-    Settings { schedule: Some(vec![Duration::from_millis(1); retries]), allow_private: true }
+    Settings { schedule: Some(vec![Duration::from_millis(1); retries]), allow_private: true, public_url: None }
 }
 
 fn in_memory() -> Served {

@@ -1,6 +1,7 @@
 //! The calls over HTTP, and hostile clients.
 
 mod admin;
+mod approve;
 mod authzen;
 mod console;
 mod contract;

@@ -96,9 +96,11 @@ const TAGS: &[(&str, &str)] = &[
 
 fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
     let spec = entry.spec;
-    let needs = match spec.scope {
-        Scope::Agent => "Needs a key of the scope `agent` for the agent concerned, or of the scope `admin`.",
-        Scope::Admin => "Needs a key of the scope `admin`.",
+    let needs = match spec.scopes {
+        [] => "Needs a key of the scope `admin`.",
+        [Scope::Agent] => "Needs a key of the scope `agent` for the agent concerned, or of the scope `admin`.",
+        [Scope::Reviewer] => "Needs a key of the scope `reviewer` or `admin`.",
+        _ => "Needs a key of the scope `agent` for the agent concerned, or of the scope `reviewer` or `admin`.",
     };
     let mut request = schemas.request(entry);
     let mut parameters = vec![json!({ "$ref": "#/components/parameters/RequestId" })];
@@ -110,7 +112,7 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
         "summary": spec.summary,
         "description": needs,
         "tags": [tag_of(spec.method)],
-        "security": [{ SCHEME: [spec.scope] }],
+        "security": [{ SCHEME: if spec.scopes.is_empty() { &[Scope::Admin] } else { spec.scopes } }],
     });
     if !spec.verb.has_body() {
         for (name, schema, is_required) in request.take_all() {

@@ -56,17 +56,15 @@ fn method(spec: &Spec) -> String {
 }
 
 fn callers(spec: &Spec) -> String {
-    let key = match spec.scope {
-        Scope::Agent => "agent",
-        Scope::Admin => "admin",
-    };
+    let keys = if spec.scopes.is_empty() { &[Scope::Admin] } else { spec.scopes };
     let reads = (spec.only_reads() && tag_of(spec.method) != "access").then_some("reader");
     let socket = match spec.method {
         method if AGENT_SOCKET_CALLS.contains(&method) => Some("agent socket"),
         method if NARROWED_CALLS.contains(&method) => Some("agent socket (narrower)"),
         _ => None,
     };
-    [Some(key), reads, socket].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let keys = keys.iter().map(|scope| scope.as_str());
+    keys.chain(reads).chain(socket).collect::<Vec<_>>().join(", ")
 }
 
 /// The parameters of an operation: those of its path and query, or of its path and body.
@@ -170,6 +168,7 @@ pipe may make every call.
 | who | may call |
 |---|---|
 | agent | an API key of the scope `agent`, for the agents that it names, or of the scope `admin` |
+| reviewer | an API key of the scope `reviewer`, a token of the OpenID provider, or an API key of the scope `admin` |
 | admin | an API key of the scope `admin` |
 | reader | a connection on the daemon's `operator.sock`, even without a key |
 | agent socket | a connection on the daemon's `agent.sock`, which takes no key |
