@@ -273,9 +273,9 @@ pub mod handle {
 
 /// Maintenance of stores that no governor has open: importing an export, verifying archives, repairing a broken log.
 pub mod maintenance {
-    #[cfg(feature = "checkpoints")]
-    pub use crate::governor::verify_signed_archive;
     pub use crate::governor::{RepairOptions, import, repair, verify_archive};
+    #[cfg(feature = "checkpoints")]
+    pub use crate::governor::{import_against, verify_signed_archive};
     pub use crate::model::{ArchiveReport, RepairReport};
 }
 

@@ -8,6 +8,17 @@ export=$1
 checked=$(mktemp -d)
 trap 'rm -rf "$checked"' EXIT
 
+# A field that stands twice in a line: readers differ in which of the two they take. Events name the path of each value,
+# and of the last value in each object and list when it ends.
+jq -n --stream '
+  foreach inputs as $event ({line: 1};
+    (if ($event | length) == 2 then $event[0] else $event[0][:-1] end) as $path | ($path | tojson) as $key
+    | if $path == [] then {line: (.line + 1)}
+      elif .seen[$key] then error("line \(.line): the field \($path | join(".")) occurs twice")
+      else .seen[$key] = true end;
+    empty)
+' "$export"
+
 # The chain, in one pass: each record names the hash of the one before it, and the last line says how many there are.
 # Output: "=" starts a file and names the hash it must have, "t" is text in it, "b" bytes.
 jq -nr '

@@ -66,7 +66,7 @@ pub use decider::pending::PendingEnforcement;
 pub use intake::catalogue::Tools;
 pub use intake::input_text::InputText;
 #[cfg(feature = "checkpoints")]
-pub use log::checkpoints::verify_signed_archive;
+pub use log::checkpoints::{import_against, verify_signed_archive};
 pub use log::repair::{RepairOptions, repair};
 pub use log::retention::verify_archive;
 pub use log::{Log, import};

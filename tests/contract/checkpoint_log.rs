@@ -12,8 +12,11 @@ use rulekeep::checkpoint::{
     Checkpoint, CheckpointKey, InclusionProof, VerifierKey, verify_consistency, verify_inclusion,
 };
 use rulekeep::extension::Extension;
-use rulekeep::proof::{BrokenKind, VerifyOptions};
+use rulekeep::maintenance::import_against;
+use rulekeep::proof::{BrokenKind, ExportRange, VerifyOptions, verify_export, verify_export_against};
 use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 const ORIGIN: &str = "example.com/agents";
 
@@ -353,4 +356,70 @@ fn a_member_proves_records_by_notes_of_its_own_key() {
     assert_eq!(verify_inclusion(&record, &proof, &public()).unwrap().size(), size);
     assert_eq!(code(extension.inclusion(size, size)), "INTERNAL");
     assert!(!folder.path().join("CHECKPOINT").exists(), "the member keeps its notes itself");
+}
+
+/// The entries beside the records are linked by no hash that an export has, so only the checkpoint tells.
+#[test]
+fn a_forged_entry_of_an_export_is_found_by_the_checkpoint() {
+    let governor = builder().open_in_memory().unwrap();
+    for agent in ["a", "b"] {
+        governor.agents().register(rulekeep::Agent::new(agent).at_tier(rulekeep::Tier::T4)).unwrap();
+    }
+    decide_often(&governor, 3);
+    let early = governor.log().checkpoint().unwrap();
+    governor.agents().suspend("b", "a drill").unwrap();
+    let late = governor.log().checkpoint().unwrap();
+    decide_often(&governor, 1);
+    let [early, late] = [early, late].map(|note| Checkpoint::open(&note, &public()).unwrap());
+    let export = |range: &ExportRange| {
+        let mut lines = Vec::new();
+        let report = governor.log().export(range, &mut lines, &mut |_, _| {}).unwrap();
+        (String::from_utf8(lines).unwrap(), report)
+    };
+    let (whole, report) = export(&ExportRange::all().with_entries());
+    assert!(
+        report.root.is_some()
+            && whole.lines().last().unwrap().contains(&format!(r#""root":"{}""#, report.root.unwrap()))
+    );
+    let check = |lines: &str, known: &Checkpoint| {
+        let folder = tempfile::tempdir().unwrap();
+        let checked = verify_export_against(&mut lines.as_bytes(), known, &mut |_, _| {});
+        let imported = import_against(folder.path(), &mut lines.as_bytes(), known, &mut |_, _| {});
+        assert_eq!(checked.is_ok(), imported.is_ok());
+        assert_eq!(imported.is_ok(), std::fs::read_dir(folder.path()).unwrap().next().is_some());
+        checked.map_err(|error| error.to_string())
+    };
+    for known in [&early, &late] {
+        assert_eq!(check(&whole, known).unwrap(), report);
+    }
+
+    // The agent stays active, and everything that the file says of itself fits.
+    let active = whole.replace(r#"\"suspended\""#, r#"\"active\""#);
+    assert_ne!(active, whole);
+    let lines: Vec<&str> = active.lines().collect();
+    let forged = ended(&lines[..lines.len() - 1]);
+    assert!(verify_export(&mut forged.as_bytes(), &mut |_, _| {}).is_ok());
+    assert!(check(&forged, &early).is_ok(), "it covers entries before the change");
+    assert!(check(&forged, &late).unwrap_err().contains("checkpoint"));
+
+    let lines: Vec<&str> = whole.lines().collect();
+    let cut = ended(&lines[..usize::try_from(late.size()).unwrap()]);
+    assert!(check(&cut, &late).unwrap_err().contains("entries of the checkpoint"), "{cut}");
+    assert!(check(&export(&ExportRange::all()).0, &early).unwrap_err().contains("all entries"));
+}
+
+/// An export of these lines, with a last line that fits them.
+fn ended(lines: &[&str]) -> String {
+    let records: Vec<Value> = lines
+        .iter()
+        .filter(|line| line.starts_with(r#"{"record""#))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (body, head) = (lines.join("\n") + "\n", &records.last().unwrap()["record"]["hash"]);
+    let (entries, sha256) = (lines.len() - 1 - records.len(), hex::encode(Sha256::digest(&body)));
+    let end = format!(
+        r#"{{"manifest":"end","records":{},"entries":{entries},"headHash":{head},"sha256":"sha256:{sha256}"}}"#,
+        records.len()
+    );
+    format!("{body}{end}\n")
 }

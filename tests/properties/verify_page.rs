@@ -163,6 +163,26 @@ fn a_removed_line_is_found_wherever_it_stood() {
 }
 
 #[test]
+fn a_field_that_occurs_twice_is_found() {
+    let lines = export(&ExportRange::all().with_entries());
+    let entry = lines.iter().position(|line| line.starts_with(r#"{"entry""#)).unwrap();
+    let record = lines.iter().position(|line| line.starts_with(r#"{"record""#)).unwrap();
+    for (at, from, to, says) in [
+        (0, r#"{"manifest""#, r#"{"format":1,"manifest""#, "line 1: the field format occurs twice"),
+        (record, r#"{"record":{"#, r#"{"record":{"decision":"DENY","#, "the field record.decision occurs twice"),
+        (record, r#"{"record":{"#, r#"{"record":{},"record":{"#, "the field record occurs twice"),
+        (record, r#""evidence":{"#, r#""evidence":{"salt":{"a":1},"#, "evidence.salt occurs twice"),
+        (entry, r#"{"entry":{"#, r#"{"entry":{"kind":"state","#, "the field entry.kind occurs twice"),
+    ] {
+        let mut lines = lines.clone();
+        lines[at] = lines[at].replacen(from, to, 1);
+        assert!(lines[at].contains(to), "{}", lines[at]);
+        found(&lines, says);
+        found(&covered(lines), says);
+    }
+}
+
+#[test]
 fn swapped_lines_are_found() {
     let mut lines = export(&ExportRange::all());
     lines.swap(6, 7);

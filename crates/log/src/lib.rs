@@ -42,6 +42,8 @@ mod ticket;
 
 pub use journal::erase::EvidenceSelection;
 pub use journal::evidence::{Evidence, InputEvidence};
+#[cfg(feature = "checkpoints")]
+pub use maintenance::export::verify_export_against;
 pub use maintenance::export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use query::ProofQuery;
 pub use queue::Durability;

@@ -1,5 +1,6 @@
 //! Checkpoints of the log: making and storing them, and proofs against them.
 
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use crate::model::parts::BreakageParts;
 use crate::model::{
     ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
 };
-use crate::proof::ProofLog;
+use crate::proof::{self, ExportReport, ProofLog};
 
 /// Settings and state of checkpoints.
 #[derive(Default)]
@@ -79,6 +80,22 @@ pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Resul
         return Err(broken("its checkpoint covers other entries".to_owned()));
     }
     Ok(report)
+}
+
+/// Creates a store from an export like [`import`](crate::maintenance::import), if the export begins with the entries of
+/// a checkpoint that was kept elsewhere. Without one, a forged export can be imported: its hashes fit each other.
+///
+/// # Errors
+///
+/// The errors of [`import`](crate::maintenance::import); [`Error::ExportBroken`] also for entries that are not those of
+/// the checkpoint.
+pub fn import_against(
+    folder: impl AsRef<Path>,
+    export: &mut dyn BufRead,
+    checkpoint: &Checkpoint,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ExportReport, Error> {
+    proof::import(folder.as_ref(), export, Some((checkpoint.size(), checkpoint.root())), progress)
 }
 
 impl Log<'_> {

@@ -168,5 +168,5 @@ pub fn import(
     export: &mut dyn BufRead,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ExportReport, Error> {
-    proof::import(folder.as_ref(), export, progress)
+    proof::import(folder.as_ref(), export, None, progress)
 }

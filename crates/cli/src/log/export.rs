@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rulekeep::agent::AgentId;
+use rulekeep::maintenance::{import, import_against};
 use rulekeep::proof::{ExportPoint, ExportRange, ExportReport, Order};
 use rulekeep::system::Timestamp;
 use rulekeep::{Error, Governor, ProofQuery};
 
-use super::folder;
 use super::work::{Interrupt, Progress, open};
+use super::{Kept, folder};
 use crate::client::opened;
 use crate::operate::{Failed, show};
 use crate::output::Standard;
@@ -73,6 +74,8 @@ pub(crate) struct Import {
     store: PathBuf,
     /// The export
     file: PathBuf,
+    #[command(flatten)]
+    kept: Kept,
     /// Prints the report as JSON
     #[arg(long)]
     json: bool,
@@ -98,11 +101,15 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
 }
 
 /// Creates a store from an export.
-pub(super) fn import(options: &Import) -> Result<ExitCode, Failed> {
+pub(super) fn import_file(options: &Import) -> Result<ExitCode, Failed> {
     let interrupt = Interrupt::watch()?;
     let progress = Progress::new("reading");
     let mut file = io::BufReader::with_capacity(1 << 20, interrupt.clone().with(open(&options.file)?));
-    let report = rulekeep::maintenance::import(&options.store, &mut file, &mut |_, bytes| progress.bytes(bytes));
+    let mut shown = |_, bytes| progress.bytes(bytes);
+    let report = match options.kept.open()? {
+        Some(checkpoint) => import_against(&options.store, &mut file, &checkpoint, &mut shown),
+        None => import(&options.store, &mut file, &mut shown),
+    };
     progress.end();
     match report {
         Err(_) if interrupt.came() => Err(Failed::interrupted("interrupted; nothing was imported".to_owned())),

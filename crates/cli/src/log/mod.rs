@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use rulekeep::checkpoint::VerifierKey;
+use rulekeep::checkpoint::{Checkpoint, VerifierKey};
 
 use crate::operate::{Failed, finish};
 
@@ -48,7 +48,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  rulekeep log verify\n  rulekeep log verify store --json")]
     Verify(verify::Options),
     /// Verifies an export or an archive from the file alone
-    #[command(after_help = "Examples:\n  rulekeep log check export.jsonl")]
+    #[command(
+        after_help = "Examples:\n  rulekeep log check export.jsonl\n  rulekeep log check entries.jsonl --checkpoint monday.txt --checkpoint-key example.com/agents+b9a83f13+Ae1JKMYo0cLG6ukDOJBZlWEpWSc6XGP5NjbBRhSshzfR"
+    )]
     Check(verify::Check),
     /// Exports the log as lines that can be verified without this program
     #[command(
@@ -96,7 +98,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Verify(options) => verify::run(&options),
         Command::Check(options) => verify::check(&options),
         Command::Export(options) => export::run(&options),
-        Command::Import(options) => export::import(&options),
+        Command::Import(options) => export::import_file(&options),
         Command::Prove(options) => checkpoint::prove(&options),
         Command::CheckProof(options) => checkpoint::check(&options),
         Command::Checkpoint(options) => checkpoint::create(&options),
@@ -110,7 +112,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
 /// A checkpoint of the log that was kept elsewhere.
 #[derive(clap::Args)]
 pub(crate) struct Kept {
-    /// A signed checkpoint of the log that was kept elsewhere, to verify the log against
+    /// A signed checkpoint of the log that was kept elsewhere, to verify against
     #[arg(long, value_name = "FILE", requires = "checkpoint_key")]
     checkpoint: Option<PathBuf>,
     /// The public key that signed the checkpoint, as text
@@ -123,6 +125,12 @@ impl Kept {
         let (Some(file), Some(key)) = (&self.checkpoint, &self.checkpoint_key) else { return Ok(None) };
         let note = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some((note, key)))
+    }
+
+    /// The checkpoint, with a valid signature.
+    fn open(&self) -> Result<Option<Checkpoint>, String> {
+        let Some((note, key)) = self.read()? else { return Ok(None) };
+        Checkpoint::open(&note, key).map(Some).map_err(|error| format!("the checkpoint: {error}"))
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use rulekeep::Governor;
 use rulekeep::checkpoint::VerifierKey;
 use rulekeep::maintenance::{verify_archive, verify_signed_archive};
-use rulekeep::proof::{VerifyOptions, verify_export};
+use rulekeep::proof::{VerifyOptions, verify_export, verify_export_against};
 
 use super::work::{Progress, open};
 use super::{Kept, folder};
@@ -40,6 +40,8 @@ pub(crate) struct Check {
     /// The public key that must have signed the archive's checkpoint
     #[arg(long, value_name = "KEY")]
     key: Option<VerifierKey>,
+    #[command(flatten)]
+    kept: Kept,
     /// Prints the result as JSON
     #[arg(long)]
     json: bool,
@@ -77,13 +79,21 @@ pub(super) fn check(options: &Check) -> Result<ExitCode, Failed> {
     let file = &options.file;
     let mut beginning = Vec::new();
     open(file)?.take(ARCHIVE.len() as u64).read_to_end(&mut beginning).map_err(|error| error.to_string())?;
+    let kept = options.kept.open()?;
+    if kept.is_some() && beginning == ARCHIVE {
+        return Err(Failed::usage("--checkpoint is for exports; an archive has its own, which --key verifies"));
+    }
     match (&options.key, beginning == ARCHIVE) {
         (Some(key), true) => show(&verify_signed_archive(file, key)?, options.json),
         (None, true) => show(&verify_archive(file)?, options.json),
-        (Some(_), false) => Err(Failed::usage("--key is for archives; exports are not signed")),
+        (Some(_), false) => Err(Failed::usage("--key is for archives; for exports there is --checkpoint")),
         (None, false) => {
             let progress = Progress::new("reading");
-            let report = verify_export(&mut open(file)?, &mut |_, bytes| progress.bytes(bytes))?;
+            let (mut export, mut shown) = (open(file)?, |_, bytes| progress.bytes(bytes));
+            let report = match &kept {
+                Some(checkpoint) => verify_export_against(&mut export, checkpoint, &mut shown)?,
+                None => verify_export(&mut export, &mut shown)?,
+            };
             progress.end();
             show(&report, options.json)
         }

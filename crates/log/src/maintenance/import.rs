@@ -12,13 +12,14 @@ use crate::journal::entry::StoreEntry;
 use crate::log::open::make_folder;
 use crate::maintenance::export::{Item, Start, read_whole};
 use crate::store::{self, Files, FrameDraft, Journal, JournalOptions, Kind, RealFiles, StoreId};
-use rulekeep_types::Error;
+use rulekeep_types::{Digest, Error};
 
 /// Creates a store from an export, with the same records, IDs and hashes, in a folder that is empty or does not
-/// exist. Either the whole export is imported or nothing.
+/// exist. Either the whole export is imported or nothing. `known` is a size and root of the log's tree.
 pub fn import(
     folder: &Path,
     export: &mut dyn BufRead,
+    known: Option<(u64, Digest)>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ExportReport, Error> {
     let failed = |error: io::Error| Error::storage(folder.display().to_string()).caused_by(error);
@@ -33,7 +34,7 @@ pub fn import(
         return Err(Error::Conflict { message });
     }
     make_folder(&aside).map_err(|error| Error::storage("cannot make the folder").caused_by(error))?;
-    let imported = fill(&aside, export, progress).and_then(|report| {
+    let imported = fill(&aside, export, known, progress).and_then(|report| {
         put_in_place(&aside, folder).map_err(failed)?;
         Ok(report)
     });
@@ -60,11 +61,16 @@ fn put_in_place(aside: &Path, folder: &Path) -> io::Result<()> {
     RealFiles::open(parent)?.sync_dir(Path::new(""))
 }
 
-fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportReport, Error> {
+fn fill(
+    folder: &Path,
+    export: &mut dyn BufRead,
+    known: Option<(u64, Digest)>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ExportReport, Error> {
     let files = RealFiles::open(folder).map_err(unwritable)?;
     let files: Arc<dyn Files> = Arc::new(files);
     let mut journal: Option<Journal> = None;
-    let report = read_whole(export, progress, &mut |item| match (item, &mut journal) {
+    let report = read_whole(export, known, progress, &mut |item| match (item, &mut journal) {
         (Item::Start(start), journal) => {
             let made = Journal::create(Arc::clone(&files), store_of(start)?, JournalOptions::default());
             *journal = Some(made.map_err(unwritable)?);

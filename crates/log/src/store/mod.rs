@@ -86,6 +86,8 @@ pub use {
     merkle::TreeError,
 };
 
+pub(crate) use merkle::Frontier;
+
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(any(test, feature = "testing"))]

@@ -4,6 +4,7 @@ use super::line::{End, EntryLine, FORMAT, RecordLine, Start};
 use crate::journal::entry::Entry;
 use crate::journal::evidence;
 use crate::journal::record::CanonicalRecord;
+use crate::store::Frontier;
 use rulekeep_types::{Digest, ProofId, Sequence, Timestamp};
 
 /// A line that differs from what is expected.
@@ -30,6 +31,10 @@ pub(crate) struct Check {
     pub(crate) head: Digest,
     pub(crate) last: Option<ProofId>,
     last_time: Option<Timestamp>,
+    /// The tree over the entries, if the export has all of them.
+    tree: Option<Frontier>,
+    /// The size and root that the tree must have at that size.
+    known: Option<(u64, Digest)>,
     /// The lowest sequence that may follow.
     pub(crate) next: u64,
 }
@@ -43,7 +48,8 @@ pub(crate) struct Stored {
 }
 
 impl Check {
-    pub(crate) fn new(start: Start) -> Result<Self, Mismatch> {
+    /// Begins the checks of an export. `known` is a size and root of the log's tree from a checkpoint.
+    pub(crate) fn new(start: Start, known: Option<(u64, Digest)>) -> Result<Self, Mismatch> {
         if start.format != FORMAT {
             return Err(Mismatch::new(format!("an export of format {FORMAT}"), format!("format {}", start.format)));
         }
@@ -51,7 +57,14 @@ impl Check {
         if start.agent_id.is_some() != start.previous_hash.is_none() || (start.agent_id.is_some() && start.entries) {
             return Err(Mismatch::new("previousHash, or an agentId and no entries", "neither, or both"));
         }
+        let tree = (start.entries && start.first == Sequence::FIRST).then(Frontier::new);
+        if known.is_some() && tree.is_none() {
+            let expected = "all entries from the first one on, because the checkpoint covers all of them";
+            return Err(Mismatch::new(expected, "an export without some"));
+        }
         Ok(Self {
+            tree,
+            known,
             head: start.previous_hash.unwrap_or(Digest::ZERO),
             next: start.first.get(),
             start,
@@ -104,7 +117,22 @@ impl Check {
         self.last = Some(record.id);
         self.last_time = Some(record.timestamp);
         self.next = record.id.sequence().get() + 1;
-        Ok(())
+        self.grow(&record.hash)
+    }
+
+    /// Adds an entry to the tree, and compares its root with the one that is known.
+    fn grow(&mut self, leaf: &Digest) -> Result<(), Mismatch> {
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        tree.push(leaf);
+        match self.known {
+            Some((size, root)) if size == tree.size() => same("entries of the checkpoint's root", root, tree.root()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The root of the tree over all entries so far.
+    pub(crate) fn root(&self) -> Option<Digest> {
+        self.tree.as_ref().map(Frontier::root)
     }
 
     /// Checks an entry that is not a decision.
@@ -123,7 +151,7 @@ impl Check {
         }
         self.entries += 1;
         self.next = entry.sequence.get() + 1;
-        Ok(())
+        self.grow(&crate::store::digest(entry.body.as_bytes()))
     }
 
     /// Checks the last line, except the digest.
@@ -131,6 +159,15 @@ impl Check {
         if (line.records, line.entries) != (self.records, self.entries) {
             let expected = format!("{} records and {} entries", self.records, self.entries);
             return Err(Mismatch::new(expected, format!("{} and {}", line.records, line.entries)));
+        }
+        if let (Some((size, _)), Some(tree)) = (self.known, &self.tree)
+            && tree.size() < size
+        {
+            return Err(Mismatch::new(format!("the {size} entries of the checkpoint"), tree.size().to_string()));
+        }
+        if let Some(stated) = line.root {
+            let root = self.root().ok_or_else(|| Mismatch::new("no root, because entries are left out", "one"))?;
+            same("entries of root", root, stated)?;
         }
         same("headHash", self.head, line.head_hash)
     }

@@ -49,6 +49,9 @@ pub(crate) struct End {
     pub(crate) entries: u64,
     /// The hash of the last record.
     pub(crate) head_hash: Digest,
+    /// The root of the tree over all entries. Absent from an export that lacks some, and from older exports.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) root: Option<Digest>,
     /// SHA-256 over all lines before this one, including their newlines.
     pub(crate) sha256: Digest,
 }

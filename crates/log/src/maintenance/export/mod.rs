@@ -19,6 +19,8 @@ mod read;
 mod write;
 
 pub use read::verify_export;
+#[cfg(feature = "checkpoints")]
+pub use read::verify_export_against;
 pub use write::{ExportPoint, ExportRange, ExportReport};
 
 pub(crate) use line::{EntryLine, Evidence, RecordLine, Start};

@@ -8,7 +8,7 @@ use super::check::{Check, Mismatch, Stored, same};
 use super::line::{End, EntryLine, RecordLine, Start};
 use super::write::{ExportPoint, ExportReport};
 use crate::store::Kind;
-use rulekeep_types::{Error, excerpt};
+use rulekeep_types::{Digest, Error, excerpt};
 
 /// Verifies an export by recomputing everything in it: each record's hash, its place in the chain, the digest of its
 /// evidence, and the digest of all lines. Needs neither a `Governor` nor a store.
@@ -22,7 +22,17 @@ use rulekeep_types::{Error, excerpt};
 /// [`Error::ExportBroken`] at the first break, with the line, what was expected and what was found;
 /// [`Error::StorageUnavailable`] if the export cannot be read.
 pub fn verify_export(export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportReport, Error> {
-    read_whole(export, progress, &mut |_| Ok(()))
+    read_whole(export, None, progress, &mut |_| Ok(()))
+}
+
+/// Verifies an export like [`verify_export`], and that it begins with the entries of a checkpoint.
+#[cfg(feature = "checkpoints")]
+pub fn verify_export_against(
+    export: &mut dyn BufRead,
+    checkpoint: &crate::checkpoint::Checkpoint,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ExportReport, Error> {
+    read_whole(export, Some((checkpoint.size(), checkpoint.root())), progress, &mut |_| Ok(()))
 }
 
 /// A verified line.
@@ -39,14 +49,15 @@ pub(crate) enum Item<'a> {
 /// Receives each verified line.
 type Take<'a> = &'a mut dyn FnMut(Item<'_>) -> Result<(), Error>;
 
-/// Reads an export to its end, passing each line to `take`.
+/// Reads an export to its end, passing each line to `take`. `known` is a size and root of the log's tree.
 pub(crate) fn read_whole(
     export: &mut dyn BufRead,
+    known: Option<(u64, Digest)>,
     progress: &mut dyn FnMut(u64, u64),
     take: Take<'_>,
 ) -> Result<ExportReport, Error> {
     let mut lines = Lines::new(export, progress);
-    let mut point = match lines.walk(take)? {
+    let mut point = match lines.walk(known, take)? {
         Stopped::End(point) => point,
         Stopped::Cut(_) => {
             let found = if lines.text.is_empty() { "the end of the file" } else { "a line that is cut short" };
@@ -68,7 +79,7 @@ pub(crate) fn read_whole(
 /// Reads an export that was cut short.
 pub(crate) fn read_part(part: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportPoint, Error> {
     let mut lines = Lines::new(part, progress);
-    match lines.walk(&mut |_| Ok(()))? {
+    match lines.walk(None, &mut |_| Ok(()))? {
         Stopped::Cut(Some(point)) => {
             (lines.progress)(point.lines, point.bytes);
             Ok(point)
@@ -100,13 +111,13 @@ impl<'a> Lines<'a> {
         Self { source, progress, text: Vec::new(), number: 0 }
     }
 
-    fn walk(&mut self, take: Take<'_>) -> Result<Stopped, Error> {
+    fn walk(&mut self, known: Option<(u64, Digest)>, take: Take<'_>) -> Result<Stopped, Error> {
         if !self.next()? {
             return Ok(Stopped::Cut(None));
         }
         let start: Start = self.parse("the manifest of the start")?;
         self.spelt(&start)?;
-        let check = Check::new(start).map_err(|mismatch| broken(1, mismatch))?;
+        let check = Check::new(start, known).map_err(|mismatch| broken(1, mismatch))?;
         take(Item::Start(&check.start))?;
         let mut point = ExportPoint::new(check);
         point.add(&self.text);

@@ -107,6 +107,9 @@ pub struct ExportReport {
     pub entries: u64,
     /// The hash of the last record; without records, the hash that precedes the first one.
     pub head_hash: Digest,
+    /// The root of the tree over all entries, which a checkpoint states. Absent from an export that lacks some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<Digest>,
     /// The ID of the last record, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<ProofId>,
@@ -175,6 +178,7 @@ impl ExportPoint {
             without_evidence: check.without_evidence,
             entries: check.entries,
             head_hash: check.head,
+            root: check.root(),
             last: check.last,
             lines: self.lines,
             bytes: self.bytes,
@@ -193,7 +197,7 @@ pub(crate) struct Exporter<'a> {
 impl<'a> Exporter<'a> {
     /// Begins an export by writing its first line.
     pub(crate) fn begin(start: &Start, out: &'a mut dyn Write) -> Result<Self, Error> {
-        let check = Check::new(start.clone()).map_err(unexportable)?;
+        let check = Check::new(start.clone(), None).map_err(unexportable)?;
         let mut exporter = Self::resume(ExportPoint::new(check), out);
         exporter.line(start)?;
         Ok(exporter)
@@ -225,6 +229,7 @@ impl<'a> Exporter<'a> {
             records: self.point.check.records,
             entries: self.point.check.entries,
             head_hash: self.point.check.head,
+            root: self.point.check.root(),
             sha256: self.point.sha256(),
         };
         self.line(&end)?;

@@ -19,7 +19,7 @@ mod nodes;
 #[cfg_attr(not(any(test, feature = "checkpoints")), expect(dead_code, reason = "proofs are for checkpoints"))]
 mod path;
 
-pub(super) use frontier::Frontier;
+pub(crate) use frontier::Frontier;
 pub use nodes::TreeError;
 pub(super) use nodes::{BLOCK_LEAVES, Nodes};
 
