@@ -125,13 +125,13 @@ crate::parts::outward! {
         pub note: Option<String>,
         /// The time of the vote.
         pub at: Timestamp,
-        /// How the reviewer proved who they are; absent if the caller vouched for the name.
+        /// The proof of the reviewer's identity; absent if the caller vouched for the name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub identity: Option<ReviewerIdentity>,
     }
 }
 
-/// How a reviewer proved who they are.
+/// The proof of a reviewer's identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "by", rename_all = "camelCase")]

@@ -34,11 +34,10 @@ async fn show(app: Arc<App>, link: String, request: HttpRequest) -> Response {
 
 async fn answer(app: Arc<App>, link: String, request: HttpRequest) -> Response {
     let (parts, body) = request.into_parts();
-    let body = Limited::new(body, MOST_BYTES).collect();
-    let body = match tokio::time::timeout(super::server::BODY_TIMEOUT, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        _ => return page(Err(Error::input("body", "was too long, or was cut off"))),
+    let Ok(body) = Limited::new(body, MOST_BYTES).collect().await else {
+        return page(Err(Error::input("body", "was too long or too slow, or was cut off")));
     };
+    let body = body.to_bytes();
     let request = HttpRequest::from_parts(parts, Body::empty());
     let answered = aside(move || {
         let Opened { escalation, mut review } = app.open_link(&link, &request)?;

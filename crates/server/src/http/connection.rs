@@ -12,6 +12,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 /// The progress of a connection with its last request. Clones refer to the same connection. Only the task that serves
 /// it changes it, except for bodies that are dropped elsewhere.
@@ -37,8 +38,8 @@ impl Course {
         self.0.body_left.load(Ordering::Acquire)
     }
 
-    /// Records a request whose head has arrived.
-    pub(super) fn begin(&self, request: hyper::Request<Incoming>) -> hyper::Request<Body> {
+    /// Records a request whose head has arrived. Its body fails unless it ends within `timeout`.
+    pub(super) fn begin(&self, request: hyper::Request<Incoming>, timeout: Duration) -> hyper::Request<Body> {
         self.0.handed_over.store(false, Ordering::Release);
         self.0.body_left.store(false, Ordering::Release);
         self.0.answering.store(true, Ordering::Release);
@@ -46,7 +47,8 @@ impl Course {
             if body.is_end_stream() {
                 return Body::new(body);
             }
-            Body::new(Watched { body: Body::new(body), course: self.clone(), side: Side::Request, is_over: false })
+            let side = Side::Request(Box::pin(tokio::time::sleep(timeout)));
+            Body::new(Watched { body: Body::new(body), course: self.clone(), side, is_over: false })
         })
     }
 
@@ -60,6 +62,18 @@ impl Course {
     }
 }
 
+/// The error of a body that did not arrive in time.
+#[derive(Debug, thiserror::Error)]
+#[error("the body did not arrive in time")]
+pub(super) struct Late;
+
+impl Late {
+    /// Returns whether this is why a body could not be read.
+    pub(super) fn is_cause_of(error: &(dyn std::error::Error + 'static)) -> bool {
+        std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Self>())
+    }
+}
+
 /// A body that records its end.
 pub(super) struct Watched {
     body: Body,
@@ -68,9 +82,9 @@ pub(super) struct Watched {
     is_over: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Request,
+    /// A request, and its deadline.
+    Request(Pin<Box<Sleep>>),
     Answer,
 }
 
@@ -83,6 +97,12 @@ impl hyper::body::Body for Watched {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
+        if polled.is_pending()
+            && let Side::Request(deadline) = &mut self.side
+            && deadline.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Some(Err(axum::Error::new(Late))));
+        }
         self.is_over |= matches!(polled, Poll::Ready(None));
         polled
     }
@@ -98,10 +118,10 @@ impl hyper::body::Body for Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        match self.side {
+        match &self.side {
             Side::Answer => self.course.0.handed_over.store(true, Ordering::Release),
-            Side::Request if self.is_over || self.body.is_end_stream() => {}
-            Side::Request => self.course.0.body_left.store(true, Ordering::Release),
+            Side::Request(_) if self.is_over || self.body.is_end_stream() => {}
+            Side::Request(_) => self.course.0.body_left.store(true, Ordering::Release),
         }
     }
 }

@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use super::answer::{self, Frame, Refusal};
 use super::asked;
 use super::caller::Caller;
+use super::connection::Late;
 use super::idempotency;
 use super::openapi;
-use super::server::BODY_TIMEOUT;
 use crate::calls::{Entry, Job, Size, Spec, Subject, Verb};
 use crate::calls::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused};
@@ -28,10 +28,6 @@ use crate::webhooks::Opened;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 use rulekeep::status::Health;
-
-/// The time within which a request's body has to arrive.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BodyTimeout(pub(super) Duration);
 
 /// Closed when the server ends, so that a waiting request does not delay it.
 #[derive(Debug, Clone)]
@@ -221,16 +217,11 @@ impl App {
         if let Some(size) = announced.filter(|size: &usize| *size > limit) {
             return Err(too_large(size));
         }
-        let timeout = parts.extensions.get::<BodyTimeout>();
-        let read = tokio::time::timeout(
-            timeout.map_or(BODY_TIMEOUT, |timeout| timeout.0),
-            Limited::new(body, limit).collect(),
-        );
-        let body = match read.await {
-            Err(_) => return Err(Refusal::Slow),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(limit + 1)),
-            Ok(Err(_)) => return Err(Error::input("body", "was cut off").into()),
-            Ok(Ok(collected)) => collected.to_bytes(),
+        let body = match Limited::new(body, limit).collect().await {
+            Err(error) if Late::is_cause_of(&*error) => return Err(Refusal::Slow),
+            Err(error) if error.is::<LengthLimitError>() => return Err(too_large(limit + 1)),
+            Err(_) => return Err(Error::input("body", "was cut off").into()),
+            Ok(collected) => collected.to_bytes(),
         };
         if !body.is_empty() {
             asked::check_content_type(&parts.headers)?;

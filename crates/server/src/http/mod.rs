@@ -52,8 +52,8 @@ use handle::App;
 /// /access/v1/evaluations` of OpenID AuthZEN, `GET /openapi.json`, which describes them, and `GET /healthz`. The last
 /// two need no key.
 ///
-/// If you do not serve it with [`Server`], you have to limit connections and add a [`Caller`] to each request's
-/// extensions. Without it, all rejected keys are counted as those of a single caller.
+/// If you do not serve it with [`Server`], you have to limit connections and the time of a body, and add a [`Caller`]
+/// to each request's extensions. Without it, all rejected keys are counted as those of a single caller.
 pub fn router(gateway: &Gateway) -> Router {
     let app = Arc::new(app(gateway));
     let mut router = Router::new();

@@ -25,7 +25,7 @@ use tower::ServiceExt;
 use super::caller::Caller;
 use super::connection::{self, Course};
 use super::descriptors;
-use super::handle::{BodyTimeout, Ending};
+use super::handle::Ending;
 use super::stall::Stalling;
 
 /// Serves a router over HTTP/1.1, with TLS if a certificate is given.
@@ -64,17 +64,17 @@ impl Default for Server {
             connections: 10_000,
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(30),
-            body_timeout: BODY_TIMEOUT,
+            body_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(30),
         }
     }
 }
 
-/// Default time within which a body has to arrive.
-pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Number of bytes that are read before a router asks for them, for example before it knows the key.
+const MOST_AHEAD: usize = 64 << 10;
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 /// The pause after a connection could not be accepted, for example for lack of file descriptors.
@@ -215,14 +215,12 @@ impl Server {
         router: Router,
         mut ended: Ended,
     ) {
-        let body_timeout = BodyTimeout(self.body_timeout);
         let course = Course::default();
         let stream = course.over(Stalling::new(stream, self.write_timeout));
         let service = service_fn(|request: hyper::Request<Incoming>| {
-            let mut request = course.begin(request);
+            let mut request = course.begin(request, self.body_timeout);
             let caller = Caller::behind(peer.ip(), &self.proxies, request.headers());
             request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(body_timeout);
             let (router, course) = (router.clone(), &course);
             async move {
                 let answer = router.oneshot(request).await.unwrap_or_else(|never| match never {});
@@ -232,6 +230,7 @@ impl Server {
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
+            .max_buf_size(MOST_AHEAD)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_HEADERS)
             .serve_connection(TokioIo::new(stream), service);
