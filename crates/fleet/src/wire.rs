@@ -9,7 +9,8 @@
 //! | `POST /fleet/v1/orders` | [`SignedOrder`] | [`Standing`] |
 //! | `GET /fleet/v1/orders?after=N` | | a list of [`SignedOrder`] |
 //!
-//! A signature stands in the header [`SIGNATURE`], over the path and the SHA-256 of the body.
+//! A member's signature stands in the header [`SIGNATURE`], over the path and the SHA-256 of the body: its name, this
+//! digest and the signature, separated by spaces. So the hub knows who sends a body before it reads it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,6 @@ use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use crate::budget::{Grant, Report, Return, Want};
 use crate::keys;
@@ -26,6 +26,8 @@ use crate::order::{Chain, SignedOrder};
 
 /// Header of a request's signature, in base 64.
 pub const SIGNATURE: &str = "x-fleet-signature";
+/// Largest body of a request whose sender is not known yet, in bytes.
+pub const MAX_STRANGERS_BYTES: usize = 64 << 10;
 /// Largest body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Largest sum of the orders in one answer, in bytes, unless one alone is larger.
@@ -272,17 +274,41 @@ pub struct Refusal {
     pub error: String,
 }
 
-/// Signs the body of a request.
+/// Signs a request. Returns the value of the header [`SIGNATURE`].
 pub fn sign(key: &CheckpointKey, path: &str, body: &str) -> String {
-    keys::sign(key, &signed_text(path, body))
+    let digest = Digest::of(body.as_bytes());
+    format!("{} {digest} {}", key.name(), keys::sign(key, &signed_text(path, digest)))
 }
 
-/// Returns whether the body of a request is signed by a key.
-pub fn is_signed(key: &VerifierKey, path: &str, body: &str, signature: &str) -> bool {
-    keys::verify(key, &signed_text(path, body), signature)
+/// The value of the header [`SIGNATURE`]. Nothing in it is verified yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Signature<'a> {
+    /// The name of the sender's key.
+    pub name: &'a str,
+    digest: Digest,
+    signature: &'a str,
 }
 
-fn signed_text(path: &str, body: &str) -> String {
+impl<'a> Signature<'a> {
+    /// Reads the value of a header; `None` if it has another form.
+    pub fn read(value: &'a str) -> Option<Self> {
+        let mut parts = value.split(' ');
+        let (name, digest, signature) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+        parts.next().is_none().then_some(Self { name, digest, signature })
+    }
+
+    /// Returns whether this key signed the path and the digest of a body.
+    pub fn is_by(&self, key: &VerifierKey, path: &str) -> bool {
+        keys::verify(key, &signed_text(path, self.digest), self.signature)
+    }
+
+    /// Returns whether the digest is that of this body.
+    pub fn is_of(&self, body: &str) -> bool {
+        self.digest == Digest::of(body.as_bytes())
+    }
+}
+
+fn signed_text(path: &str, digest: Digest) -> String {
     // Of the body its hash is signed: Ed25519 would hash long bodies slower, and twice.
-    format!("rulekeep fleet {path}\n{}", Digest::new(Sha256::digest(body).into()))
+    format!("rulekeep fleet {path}\n{digest}")
 }

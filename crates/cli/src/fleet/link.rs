@@ -40,18 +40,25 @@ pub(super) struct Trusted {
 impl Hub {
     /// Makes a reading call with these parameters.
     pub(super) fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Failed> {
-        let token = match &self.token_file {
-            Some(file) => read(file)?,
-            None => set(TOKEN).ok_or_else(|| Failed::usage(&format!("reading needs --token-file or {TOKEN}")))?,
-        };
+        let token = self.token()?.ok_or_else(|| Failed::usage(&format!("reading needs --token-file or {TOKEN}")))?;
         let query = query.iter().map(|(name, value)| (*name, value.as_str()));
         let request = self.agent()?.get(self.url(path)?).query_pairs(query);
-        self.answer(path, request.header("authorization", format!("Bearer {}", token.trim())).call())
+        self.answer(path, request.header("authorization", token).call())
     }
 
-    /// Makes a call with a body.
+    /// Makes a call with a body. A hub takes long ones with the token alone.
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &str) -> Result<T, Failed> {
-        self.answer(path, self.agent()?.post(self.url(path)?).header("content-type", "application/json").send(body))
+        let mut request = self.agent()?.post(self.url(path)?).header("content-type", "application/json");
+        if let Some(token) = self.token()? {
+            request = request.header("authorization", token);
+        }
+        self.answer(path, request.send(body))
+    }
+
+    /// The value of the header with the token.
+    fn token(&self) -> Result<Option<String>, Failed> {
+        let token = self.token_file.as_ref().map(|file| read(file)).transpose()?.or_else(|| set(TOKEN));
+        Ok(token.map(|token| format!("Bearer {}", token.trim())))
     }
 
     fn agent(&self) -> Result<Agent, Failed> {

@@ -1,7 +1,7 @@
 //! The calls of a hub over HTTP, and its console page.
 
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -16,7 +16,7 @@ use super::records::Wanted;
 use super::{Hub, HubError, Inner, store};
 use crate::log::{Resource, entries_bundle};
 use crate::order::SignedOrder;
-use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, Records, Refusal, Reserve};
+use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
 
 impl Hub {
     /// The hub's calls, to be served over HTTP.
@@ -33,7 +33,6 @@ impl Hub {
             .route("/checkpoint", get(checkpoint))
             .route("/tile/{*path}", get(tile))
             .route("/", get(console))
-            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .with_state(self.clone())
     }
 
@@ -55,25 +54,21 @@ impl Hub {
         self.inner.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Reads a request that a member signed.
-    async fn signed<T: for<'de> Deserialize<'de> + FromMember>(
-        &self,
-        path: &str,
-        headers: &HeaderMap,
-        body: &Bytes,
-    ) -> Result<T, HubError> {
-        let body = std::str::from_utf8(body).map_err(|error| HubError::Invalid(error.to_string()))?;
-        let request: T = serde_json::from_str(body).map_err(|error| HubError::Invalid(error.to_string()))?;
-        let signature = headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    /// Reads a request that a member signed. Only a member who signed its head may send a long body.
+    async fn signed<T: for<'de> Deserialize<'de> + FromMember>(&self, request: Request) -> Result<T, HubError> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let unsigned = |name: &str| HubError::Forbidden(format!("the request is not signed by {name}"));
+        let signature = head.headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok());
+        let signature = signature.and_then(Signature::read).ok_or_else(|| unsigned("a member"))?;
+        let is_member = self.key_of(signature.name).await.is_ok_and(|key| signature.is_by(&key, path));
+        let body = text(body, is_member).await?;
+        let request: T = serde_json::from_str(&body).map_err(|error| HubError::Invalid(error.to_string()))?;
         if !request.is_sound() {
             return Err(HubError::Invalid("a number or a text of the request is out of range".to_owned()));
         }
         let key = request.key(self).await?;
-        if wire::is_signed(&key, path, body, signature) {
-            Ok(request)
-        } else {
-            Err(HubError::Forbidden(format!("the request is not signed by {}", key.name())))
-        }
+        if signature.is_by(&key, path) && signature.is_of(&body) { Ok(request) } else { Err(unsigned(key.name())) }
     }
 
     /// Checks the token of a caller that reads.
@@ -190,23 +185,23 @@ pub struct MemberInfo {
     pub trouble: String,
 }
 
-async fn enrol(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
-    let request: Enrol = hub.signed("/fleet/v1/enrol", &headers, &body).await?;
+async fn enrol(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
+    let request: Enrol = hub.signed(request).await?;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(&request)).await?).into_response())
 }
 
-async fn beat(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
-    let beat: Beat = hub.signed("/fleet/v1/beat", &headers, &body).await?;
+async fn beat(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
+    let beat: Beat = hub.signed(request).await?;
     Ok(Json(hub.beat(beat).await?).into_response())
 }
 
-async fn reserve(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
-    let request: Reserve = hub.signed("/fleet/v1/reserve", &headers, &body).await?;
+async fn reserve(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
+    let request: Reserve = hub.signed(request).await?;
     Ok(Json(hub.reserve(request).await?).into_response())
 }
 
-async fn copy(State(hub): State<Hub>, headers: HeaderMap, body: Bytes) -> Result<Response, HubError> {
-    let batch: Records = hub.signed("/fleet/v1/records", &headers, &body).await?;
+async fn copy(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
+    let batch: Records = hub.signed(request).await?;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.copy(&batch)).await?).into_response())
 }
 
@@ -215,8 +210,20 @@ async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<W
     Ok(Json(hub.find(&wanted).await?).into_response())
 }
 
-async fn give(State(hub): State<Hub>, Json(order): Json<SignedOrder>) -> Result<Response, HubError> {
+async fn give(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
+    // A kill switch is short, so whoever has it can give it, also without the token of readers.
+    let is_reader = hub.check_reader(request.headers()).is_ok();
+    let order: SignedOrder = serde_json::from_str(&text(request.into_body(), is_reader).await?)
+        .map_err(|error| HubError::Invalid(error.to_string()))?;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.give(&order)).await?).into_response())
+}
+
+/// Reads a body; that of a stranger only if it is short.
+async fn text(body: Body, is_known: bool) -> Result<String, HubError> {
+    let most = if is_known { MAX_BODY_BYTES } else { MAX_STRANGERS_BYTES };
+    let body = to_bytes(body, most).await;
+    let body = body.map_err(|error| HubError::Invalid(format!("expected a body of at most {most} bytes: {error}")))?;
+    String::from_utf8(body.into()).map_err(|error| HubError::Invalid(error.to_string()))
 }
 
 /// The orders after a number.

@@ -10,14 +10,14 @@ use axum::routing::post;
 use rulekeep::system::{Clock as _, SystemClock};
 
 use super::HubError;
-use crate::wire::MAX_BODY_BYTES;
+use crate::wire::MAX_STRANGERS_BYTES;
 use crate::witness::{Witness, WitnessError};
 
 /// The call `POST /add-checkpoint` of a witness (C2SP tlog-witness), to be served over HTTP.
 pub fn witness_router(witness: Witness) -> Router {
     Router::new()
         .route("/add-checkpoint", post(add_checkpoint))
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_STRANGERS_BYTES))
         .with_state(Arc::new(Mutex::new(witness)))
 }
 

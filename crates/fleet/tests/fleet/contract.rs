@@ -8,7 +8,7 @@ use rulekeep::{Decision, RiskLevel};
 use rulekeep_fleet::log::{Leaf, Resource, TileId};
 use rulekeep_fleet::order::{Command, Order};
 use rulekeep_fleet::session::Task;
-use rulekeep_fleet::wire::{Beat, Enrol, Enrolled};
+use rulekeep_fleet::wire::{Beat, Enrol, Enrolled, MAX_STRANGERS_BYTES};
 
 use crate::support::cluster::Database;
 use crate::support::governor::real_record;
@@ -232,6 +232,25 @@ async fn a_request_that_its_governor_has_not_signed_is_refused() {
         post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), &member.key, "/fleet/v1/beat", &"no beat").await;
     refusal(answer, 400);
     member.beat(Duration::ZERO).await.unwrap();
+}
+
+/// A long body is read only for a member or a reader; a kill switch is short enough for anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_body_of_a_stranger_is_not_read() {
+    let fleet = fleet!();
+    let member = fleet.member("first").await;
+    let other = CheckpointKey::generate("first", &SystemEntropy).unwrap();
+    let long = "x".repeat(MAX_STRANGERS_BYTES + 1);
+    for (key, says) in [(&other, "at most 65536 bytes"), (&member.key, "invalid type")] {
+        let answer = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), key, "/fleet/v1/beat", &long).await;
+        let why = refusal(answer, 400);
+        assert!(why.contains(says), "{why}");
+    }
+    for (token, says) in [("", "at most 65536 bytes"), ("authorization: Bearer readers\r\n", "expected value")] {
+        let request = request("POST", "/fleet/v1/orders", token, &long);
+        let why = refusal(fleet.hub.api.call(&request).await.unwrap().read::<serde_json::Value>(), 400);
+        assert!(why.contains(says), "{token}: {why}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -204,7 +204,7 @@ impl Api {
     }
 
     pub(crate) async fn post<T: AsRef<str>>(&self, path: &str, body: &T) -> Result<Answered, Refused> {
-        self.call(&request("POST", path, "", body.as_ref())).await
+        self.call(&request("POST", path, &format!("authorization: Bearer {TOKEN}\r\n"), body.as_ref())).await
     }
 
     pub(crate) async fn call(&self, request: &[u8]) -> Result<Answered, Refused> {
