@@ -97,6 +97,24 @@ pub(crate) fn table<R>(rows: &[R], columns: &[Column<R>]) -> String {
     lines.join("\n")
 }
 
+/// Returns a number with its noun, as in "1 agent" and "2,000 agents".
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Formats a number with a comma between groups of three digits.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
 /// Writes rows under headings as CSV (RFC 4180). A spreadsheet computes no cell of it.
 pub(crate) fn csv<R>(out: impl Write, rows: &[R], columns: &[Column<R>]) -> Result<(), String> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
@@ -239,6 +257,12 @@ mod tests {
         assert_eq!(flat(&nested), "a.b\\u{a}: x\\u{a}y: forged\na.c.0.d: 1, 2");
         let read: Value = serde_json::from_str(&json(&json!({ "text": hostile }))).unwrap();
         assert_eq!(read["text"], hostile);
+    }
+
+    #[test]
+    fn one_of_a_kind_is_singular_and_thousands_are_grouped() {
+        let shown = [0, 1, 2, 999, 1_000, 1_234_567].map(|number| counted(number, "agent"));
+        assert_eq!(shown, ["0 agents", "1 agent", "2 agents", "999 agents", "1,000 agents", "1,234,567 agents"]);
     }
 
     #[test]

@@ -4,15 +4,16 @@ use std::process::ExitCode;
 
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
-use rulekeep::proof::{Order, ProofCursor, ProofPage};
+use rulekeep::proof::{Order, ProofCursor};
 use rulekeep::system::Timestamp;
-use rulekeep::{Decision, Outcome, ProofRecord, RiskLevel};
+use rulekeep::{Decision, Outcome, RiskLevel};
 use rulekeep_server::calls::agents;
-use rulekeep_server::calls::records::{self, Get, List, RecordsForm};
+use rulekeep_server::calls::records::{self, Get, List, ListedRecord, RecordPage, RecordsForm};
+use rulekeep_server::calls::request::StoredIntent;
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
-use crate::operate::{Failed, Page, Reading, StoredIntent, show as show_answer, upper};
+use crate::operate::{Failed, Page, Reading, show as show_answer, upper};
 use crate::output::{self, Column, Standard, cell};
 use crate::times::Period;
 
@@ -82,48 +83,19 @@ pub(crate) struct Show {
     from_where: Reading,
 }
 
-/// A record, with the request as far as the evidence tells.
-pub(super) struct Row {
-    record: ProofRecord,
-    action: Option<String>,
-    tool: Option<String>,
-    command: Option<String>,
-}
-
 /// The columns of a table of records.
-pub(super) const COLUMNS: &[Column<Row>] = &[
+pub(super) const COLUMNS: &[Column<ListedRecord>] = &[
     ("time", |row| cell(&row.record.timestamp)),
     ("id", |row| cell(&row.record.id)),
     ("agent", |row| cell(&row.record.entity_id)),
     ("decision", |row| cell(&row.record.decision)),
     ("risk", |row| cell(&row.record.risk_level)),
     ("outcome", |row| cell(&row.record.outcome)),
-    ("action", |row| cell(&row.action)),
-    ("tool", |row| cell(&row.tool)),
-    ("command", |row| cell(&row.command)),
+    ("action", |row| cell(&row.request.as_ref().map(|request| &request.action))),
+    ("tool", |row| cell(&row.request.as_ref().map(|request| &request.tool))),
+    ("command", |row| cell(&row.request.as_ref().map(|request| &request.command))),
     ("reasoning", |row| cell(&row.record.reasoning)),
 ];
-
-/// The rows of records. The request is in the evidence, which may be erased.
-pub(super) fn rows(client: &Client, records: &[ProofRecord]) -> Vec<Row> {
-    let row = |record: &ProofRecord| {
-        let found = client.make(Get { proof_id: record.id.to_string(), evidence: Some(true) });
-        let evidence = found.ok().and_then(|found| found.evidence.flatten());
-        let intent = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent));
-        let (action, tool, command) = (intent.action(), intent.tool(), intent.command());
-        Row { record: record.clone(), action, tool, command }
-    };
-    records.iter().map(row).collect()
-}
-
-impl Row {
-    /// The record's fields, and the request, which the record's hash does not cover.
-    pub(super) fn json(&self) -> Value {
-        let mut shown = json!(self.record);
-        shown["request"] = json!({ "action": self.action, "tool": self.tool, "command": self.command });
-        shown
-    }
-}
 
 /// Lists records.
 pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
@@ -150,6 +122,7 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
         cursor,
         page,
         page_size,
+        request: Some(true),
         ..RecordsForm::default()
     };
     let form = RecordsForm { decision, risk, outcome, open, intent_id, call_id, ..of };
@@ -160,14 +133,12 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
         client.make_json(agents::Get { agent_id })?;
     }
     if query.from_where.json {
-        let mut shown = json!(answer);
-        shown["items"] = rows(&client, &answer.items).iter().map(Row::json).collect();
-        return show_answer(&shown, true);
+        return show_answer(&answer, true);
     }
     if let Some(next) = answer.next_cursor {
         eprintln!("more: --cursor {next}");
     }
-    let rows = rows(&client, &answer.items);
+    let rows = answer.items;
     if query.csv {
         let mut out = Standard::new();
         let written = output::csv(&mut out, &rows, COLUMNS);
@@ -199,7 +170,7 @@ fn stats_of_all(client: &Client, from: Option<Timestamp>, to: Option<Timestamp>)
     let ask = |form: RecordsForm| client.make(List(RecordsForm { from, to, page_size: Some(1), ..form }));
     let newest = ask(RecordsForm::default())?;
     let oldest = ask(RecordsForm { order: Some(Order::OldestFirst), ..RecordsForm::default() })?;
-    let time = |page: &ProofPage| page.items.first().map(|record| record.timestamp);
+    let time = |page: &RecordPage| page.items.first().map(|listed| listed.record.timestamp);
     let (mut decisions, mut risks, mut outcomes) = (Map::new(), Map::new(), Map::new());
     for decision in Decision::ALL {
         let form = RecordsForm { decision: Some(*decision), ..RecordsForm::default() };

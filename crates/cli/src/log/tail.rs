@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rulekeep::ProofRecord;
 use rulekeep::proof::Order;
-use rulekeep_server::calls::records::{List, RecordsForm};
+use rulekeep_server::calls::records::{List, ListedRecord, RecordsForm};
 
-use super::read::{COLUMNS, rows};
+use super::read::COLUMNS;
 use crate::client::Client;
 use crate::home::Home;
 use crate::operate::{Failed, Reading};
@@ -37,45 +37,46 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     } else {
         options.from.client()?
     };
-    let newest = RecordsForm { page_size: Some(options.lines), ..RecordsForm::default() };
+    let newest = RecordsForm { page_size: Some(options.lines), request: Some(true), ..RecordsForm::default() };
     let mut records = client.make(List(newest))?.items;
     records.reverse();
-    let mut last = records.last().cloned();
-    let mut is_read = print(&client, &records, options, true)?;
+    let mut last = records.last().map(|listed| listed.record.clone());
+    let mut is_read = print(&records, options, true)?;
     if !options.follow {
         return Ok(ExitCode::SUCCESS);
     }
     while is_read {
         thread::sleep(BETWEEN);
         let more = since(&client, last.as_ref())?;
-        is_read = print(&client, &more, options, false)?;
-        last = more.last().cloned().or(last);
+        is_read = print(&more, options, false)?;
+        last = more.last().map(|listed| listed.record.clone()).or(last);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the records after one, oldest first. Times never go back, so the record itself is among those of its time.
-fn since(client: &Client, last: Option<&ProofRecord>) -> Result<Vec<ProofRecord>, Failed> {
+fn since(client: &Client, last: Option<&ProofRecord>) -> Result<Vec<ListedRecord>, Failed> {
     let mut found = Vec::new();
     for number in 1.. {
         let (order, from) = (Some(Order::OldestFirst), last.map(|last| last.timestamp));
-        let (page, page_size) = (Some(number), Some(200));
-        let records = client.make(List(RecordsForm { order, from, page, page_size, ..RecordsForm::default() }))?;
+        let (page, page_size, request) = (Some(number), Some(200), Some(true));
+        let form = RecordsForm { order, from, page, page_size, request, ..RecordsForm::default() };
+        let records = client.make(List(form))?;
         found.extend(records.items);
         if !records.has_more {
             break;
         }
     }
-    let place = last.and_then(|last| found.iter().position(|record| record.id == last.id));
+    let place = last.and_then(|last| found.iter().position(|listed| listed.record.id == last.id));
     Ok(found.split_off(place.map_or(0, |place| place + 1)))
 }
 
 /// Prints records. Returns false if the reader of the output has gone.
-fn print(client: &Client, records: &[ProofRecord], options: &Options, is_first: bool) -> Result<bool, Failed> {
+fn print(records: &[ListedRecord], options: &Options, is_first: bool) -> Result<bool, Failed> {
     let text = if options.from.json {
-        rows(client, records).iter().map(|row| output::json(&row.json())).collect::<Vec<_>>().join("\n")
+        records.iter().map(output::json).collect::<Vec<_>>().join("\n")
     } else {
-        let table = output::table(&rows(client, records), COLUMNS);
+        let table = output::table(records, COLUMNS);
         // The headings are printed once.
         if is_first { table } else { table.split_once('\n').map_or("", |(_, rows)| rows).to_owned() }
     };

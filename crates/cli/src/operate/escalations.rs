@@ -6,8 +6,8 @@ use clap::Subcommand;
 use rulekeep::escalation::{Escalation, EscalationId, EscalationPage, EscalationState, ReviewNeed, Vote};
 use rulekeep::proof::Digest;
 use rulekeep_server::calls::escalations::{Approve, Get, List, Reject, parse_id};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use rulekeep_server::calls::request::StoredIntent;
+use serde_json::{Value, json};
 
 use super::{Failed, Page, Reading, Table, Writing};
 use crate::client::Client;
@@ -122,60 +122,6 @@ fn approve(answer: Answer, for_task: bool) -> Result<ExitCode, Failed> {
     super::show(&client.make(Approve { id, reviewer, note, digest, for_task: Some(for_task) })?, to.json)
 }
 
-/// The parts of a stored intent that people read. Its secrets are redacted, so it may not be a valid intent.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct StoredIntent {
-    pub(crate) id: Option<String>,
-    pub(crate) parsed_action: Option<String>,
-    pub(crate) required_capabilities: Vec<String>,
-    pub(crate) context: Map<String, Value>,
-}
-
-impl StoredIntent {
-    /// The request on one line: the first command of the request, or its tool and target, or its action.
-    pub(crate) fn said(&self) -> Option<String> {
-        let name = || self.tool().or_else(|| self.parsed_action.clone());
-        self.command().or_else(|| name().map(|name| self.on_target(&name)))
-    }
-
-    /// The action and its target.
-    pub(crate) fn action(&self) -> Option<String> {
-        self.parsed_action.as_deref().map(|action| self.on_target(action))
-    }
-
-    /// The tool that is called.
-    pub(crate) fn tool(&self) -> Option<String> {
-        self.acts().find_map(|act| first_line(act.get("tool")?))
-    }
-
-    /// The first command, and the number of the others.
-    pub(crate) fn command(&self) -> Option<String> {
-        let mut commands = self.acts().filter_map(|act| first_line(act.get("commands")?.get(0)?));
-        let first = commands.next()?;
-        let more = commands.count();
-        Some(if more > 0 { format!("{first} (+{more})") } else { first })
-    }
-
-    fn on_target(&self, name: &str) -> String {
-        let target = self.acts().find_map(|act| first_line(act.get("operands")?.get(0)?.get("value")?));
-        target.map_or_else(|| name.to_owned(), |target| format!("{name} {target}"))
-    }
-
-    fn acts(&self) -> impl Iterator<Item = &Value> {
-        let acts = self.context.get("facts").and_then(|facts| facts.get("acts")).and_then(Value::as_array);
-        acts.into_iter().flatten()
-    }
-
-    pub(crate) fn read(intent: Option<&Value>) -> Self {
-        intent.and_then(|intent| Self::deserialize(intent).ok()).unwrap_or_default()
-    }
-}
-
-fn first_line(value: &Value) -> Option<String> {
-    value.as_str().and_then(|text| text.lines().next()).map(str::to_owned)
-}
-
 /// Returns an escalation as its reviewer reads it.
 fn described(asked: &Escalation) -> String {
     output::named(details(asked).iter().map(|(name, value)| (*name, value)))
@@ -225,8 +171,7 @@ pub(crate) fn details(asked: &Escalation) -> Vec<(&'static str, Value)> {
 fn needed(need: &ReviewNeed) -> String {
     let reviewer = need.reviewer.as_deref().unwrap_or("anybody but the requester");
     let people = if need.people.is_empty() { String::new() } else { format!(" ({})", need.people.join(", ")) };
-    let plural = if need.approvals > 1 { "s" } else { "" };
-    output::clean(&format!("{} approval{plural} by {reviewer}{people}", need.approvals))
+    output::clean(&format!("{} by {reviewer}{people}", output::counted(need.approvals.into(), "approval")))
 }
 
 fn voted(vote: &Vote) -> String {

@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use agents::{Agents, agents};
 pub(crate) use clock::{Clock, clock};
-pub(crate) use escalations::{Escalations, StoredIntent, details, escalations};
+pub(crate) use escalations::{Escalations, details, escalations};
 pub(crate) use failed::{Failed, finish};
 pub(crate) use keys::{Keys, KillSwitch, keys, kill_switch};
 pub(crate) use tasks::{Tasks, tasks};

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::past::Store;
-use crate::operate::StoredIntent;
+use rulekeep_server::calls::request::StoredIntent;
 
 /// The arguments of `rulekeep policy replay`.
 #[derive(Args)]

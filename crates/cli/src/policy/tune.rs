@@ -20,8 +20,8 @@ use toml_edit::{Array, DocumentMut, Item, Table, value};
 use super::past::{Past, Store};
 use super::suggest;
 use crate::home::Home;
-use crate::operate::StoredIntent;
 use crate::output::clean;
+use rulekeep_server::calls::request::StoredIntent;
 
 /// The arguments of `rulekeep tune`.
 #[derive(Args)]

@@ -12,7 +12,7 @@ use rulekeep::{Decision, Outcome, RiskLevel, Tier};
 use serde::Deserialize;
 
 use super::span::Span;
-use crate::operate::StoredIntent;
+use rulekeep_server::calls::request::StoredIntent;
 
 /// Number of decisions of each kind, in the order of [`Decision::ALL`].
 pub(super) type Decisions = [u64; Decision::ALL.len()];

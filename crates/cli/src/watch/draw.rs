@@ -11,6 +11,7 @@ use rulekeep::{Decision, RiskLevel};
 
 use super::look::{Look, Pending};
 use super::screen::{Screen, Shown, Verdict};
+use crate::output::counted;
 
 pub(super) fn all(frame: &mut Frame<'_>, screen: &Screen) {
     let look = &screen.look;
@@ -39,7 +40,7 @@ fn head_line(look: &Look) -> Line<'_> {
     let mut line = Line::from(vec![
         " rulekeep ".bold(),
         Span::styled(look.health.as_str(), of_health(look.health)),
-        Span::raw(format!("  {} records  {:.1}/s  chain ", look.records, look.rate)),
+        Span::raw(format!("  {}  {:.1}/s  chain ", counted(look.records, "record"), look.rate)),
         Span::styled(look.chain.as_str(), of_health(look.chain)),
         Span::raw(format!("  {time} UTC")),
     ]);
@@ -54,19 +55,17 @@ fn draw_decisions(frame: &mut Frame<'_>, look: &Look, area: Rect) {
             Text::raw(&*decided.agent),
             Text::styled(decided.decision.as_str(), of_decision(decided.decision)),
             Text::styled(decided.risk.as_str(), of_risk(decided.risk)),
-            Text::raw(&*decided.action),
-            Text::raw(&*decided.reason),
+            reason(&decided.rules, &decided.request, &decided.reason),
         ])
     });
     let widths = [
+        longest(look.decisions.iter().map(|decided| &decided.time)),
+        Constraint::Max(area.width / 6),
         Constraint::Length(8),
-        Constraint::Fill(2),
         Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Fill(2),
-        Constraint::Fill(6),
+        Constraint::Fill(1),
     ];
-    let head = Row::new(["Time", "Agent", "Decision", "Risk", "Action", "Reason"]).style(Modifier::DIM);
+    let head = Row::new(["Time", "Agent", "Decision", "Risk", "Reason: rule and command"]).style(Modifier::DIM);
     frame.render_widget(Table::new(rows, widths).header(head).block(titled("Decisions")), area);
 }
 
@@ -88,15 +87,31 @@ fn draw_pending(frame: &mut Frame<'_>, screen: &Screen, area: Rect) {
         Row::new([
             Text::raw(&*pending.agent),
             Text::styled(pending.risk.as_str(), of_risk(pending.risk)),
-            Text::raw(&*pending.action),
-            Text::raw(&*pending.reason),
-            Text::raw(format!("until {}", pending.expires)),
+            reason("", &pending.request, &pending.reason),
+            Text::raw("until"),
+            Text::raw(&*pending.expires),
         ])
     });
-    let widths =
-        [Constraint::Fill(2), Constraint::Length(8), Constraint::Fill(2), Constraint::Fill(5), Constraint::Length(14)];
+    let widths = [
+        Constraint::Max(area.width / 6),
+        Constraint::Length(8),
+        Constraint::Fill(1),
+        Constraint::Length(5),
+        longest(look.pending.iter().map(|pending| &pending.expires)),
+    ];
     let table = Table::new(rows, widths).block(block).row_highlight_style(Modifier::REVERSED);
     frame.render_stateful_widget(table, area, &mut TableState::default().with_selected(screen.selected()));
+}
+
+/// The rules and the request come first, so that a narrow terminal shows them.
+fn reason<'a>(rules: &'a str, request: &'a str, reason: &'a str) -> Text<'a> {
+    let colon = if rules.is_empty() { "" } else { ": " };
+    Line::from(vec![rules.into(), colon.into(), request.into(), "  ".into(), reason.dim()]).into()
+}
+
+/// The width of the longest of these times.
+fn longest<'a>(times: impl Iterator<Item = &'a String>) -> Constraint {
+    Constraint::Length(times.map(String::len).max().and_then(|length| u16::try_from(length).ok()).unwrap_or(0))
 }
 
 fn foot_line(screen: &Screen) -> Line<'_> {

@@ -1,20 +1,21 @@
 //! The data on the screen, from the answers of calls. No text in it moves a cursor or changes the direction of text.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::iter;
 use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{Escalation, EscalationId, EscalationState};
-use rulekeep::proof::{Digest, ProofId};
+use rulekeep::proof::Digest;
 use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
-use rulekeep::{Decision, ProofRecord, RiskLevel};
+use rulekeep::{Decision, RiskLevel};
 use rulekeep_server::calls::escalations;
-use rulekeep_server::calls::records::{Get, List, RecordsForm, Status};
+use rulekeep_server::calls::records::{List, ListedRecord, RecordsForm, Status};
+use rulekeep_server::calls::request::StoredIntent;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::operate::{StoredIntent, details};
+use crate::operate::details;
 use crate::output::cell;
 use crate::plain::plain;
 
@@ -42,7 +43,10 @@ pub(super) struct Decided {
     pub(super) agent: String,
     pub(super) decision: Decision,
     pub(super) risk: RiskLevel,
-    pub(super) action: String,
+    /// The rules that decided, separated by commas.
+    pub(super) rules: String,
+    /// The command, or the action and its target.
+    pub(super) request: String,
     pub(super) reason: String,
 }
 
@@ -54,7 +58,8 @@ pub(super) struct Pending {
     pub(super) digest: Digest,
     pub(super) agent: String,
     pub(super) risk: RiskLevel,
-    pub(super) action: String,
+    /// The command, or the tool and its target.
+    pub(super) request: String,
     pub(super) reason: String,
     pub(super) expires: String,
     /// Everything that a reviewer has to know: names and values.
@@ -64,8 +69,6 @@ pub(super) struct Pending {
 /// Makes the calls, and caches answers that do not change.
 #[derive(Default)]
 pub(super) struct Looking {
-    /// The actions of the records that are shown, by ID.
-    actions: HashMap<ProofId, String>,
     /// Number of decisions by minute since 1970.
     minutes: BTreeMap<i64, u64>,
     totals: VecDeque<(Instant, u64)>,
@@ -74,7 +77,8 @@ pub(super) struct Looking {
 impl Looking {
     pub(super) fn look(&mut self, client: &Client) -> Result<Look, String> {
         let status = client.make(Status {})?;
-        let newest = client.make(List(RecordsForm { page_size: Some(DECISIONS), ..RecordsForm::default() }))?;
+        let form = RecordsForm { page_size: Some(DECISIONS), request: Some(true), ..RecordsForm::default() };
+        let newest = client.make(List(form))?;
         let state = Some(EscalationState::Pending);
         let waiting = client.make(escalations::List { state, agent_id: None, page: None, page_size: Some(PENDING) })?;
         Ok(Look {
@@ -84,9 +88,9 @@ impl Looking {
             time: status.timestamp,
             records: newest.total,
             rate: self.rate(newest.total),
-            decisions: self.decided(client, &newest.items),
+            decisions: newest.items.iter().map(|listed| Decided::of(listed, status.timestamp)).collect(),
             minutes: self.by_minute(client, status.timestamp)?,
-            pending: waiting.items.iter().map(Pending::of).collect(),
+            pending: waiting.items.iter().map(|pending| Pending::of(pending, status.timestamp)).collect(),
             pending_total: waiting.total,
         })
     }
@@ -101,20 +105,6 @@ impl Looking {
         let seconds = (now - *at).as_secs_f64();
         let more = u32::try_from(records.saturating_sub(*before)).unwrap_or(u32::MAX);
         if seconds > 0.0 { f64::from(more) / seconds } else { 0.0 }
-    }
-
-    fn decided(&mut self, client: &Client, records: &[ProofRecord]) -> Vec<Decided> {
-        let mut actions = HashMap::with_capacity(records.len());
-        let shown = records
-            .iter()
-            .map(|record| {
-                let action = self.actions.remove(&record.id).unwrap_or_else(|| action(client, record.id));
-                actions.insert(record.id, action.clone());
-                Decided::of(record, action)
-            })
-            .collect();
-        self.actions = actions;
-        shown
     }
 
     /// Returns the decisions of each minute. Past minutes are queried only once.
@@ -142,38 +132,32 @@ impl Looking {
     }
 }
 
-/// Returns the action of a record. It is in the evidence, which may be erased.
-fn action(client: &Client, id: ProofId) -> String {
-    let record = client.make(Get { proof_id: id.to_string(), evidence: Some(true) });
-    let evidence = record.ok().and_then(|record| record.evidence.flatten());
-    let action = StoredIntent::read(evidence.as_ref().map(|evidence| &evidence.intent)).said();
-    action.map_or_else(|| "-".to_owned(), |action| plain(&action))
-}
-
 impl Decided {
-    pub(super) fn of(record: &ProofRecord, action: String) -> Self {
+    pub(super) fn of(ListedRecord { record, request }: &ListedRecord, now: Timestamp) -> Self {
+        let said = request.as_ref().and_then(|request| request.command.as_ref().or(request.action.as_ref()));
         Self {
-            time: clock(record.timestamp),
+            time: moment(record.timestamp, now),
             agent: plain(record.entity_id.as_str()),
             decision: record.decision,
             risk: record.risk_level,
-            action,
+            rules: request.as_ref().map(|request| plain(&request.rules.join(", "))).unwrap_or_default(),
+            request: said.map(|said| plain(said)).unwrap_or_default(),
             reason: plain(&record.reasoning),
         }
     }
 }
 
 impl Pending {
-    pub(super) fn of(of: &Escalation) -> Self {
-        let action = StoredIntent::read(of.intent.as_ref()).parsed_action.unwrap_or_default();
+    pub(super) fn of(of: &Escalation, now: Timestamp) -> Self {
+        let said = StoredIntent::read(of.intent.as_ref()).said().unwrap_or_default();
         Self {
             id: of.id,
             digest: of.digest,
             agent: plain(of.agent_id.as_str()),
             risk: of.risk_level,
-            action: plain(&action),
+            request: plain(&said),
             reason: plain(&of.reason),
-            expires: clock(of.expires_at),
+            expires: moment(of.expires_at, now),
             details: details(of).iter().flat_map(|(name, value)| lines(name, value)).collect(),
         }
     }
@@ -185,9 +169,17 @@ fn lines(name: &'static str, value: &Value) -> Vec<(&'static str, String)> {
     iter::once(name).chain(iter::repeat("")).zip(text.lines().map(plain)).collect()
 }
 
-/// Returns the time of day.
-fn clock(time: Timestamp) -> String {
-    time.to_string().get(11..19).unwrap_or_default().to_owned()
+/// Returns the time of day, with the date unless it is today's, and the date alone in another year.
+pub(super) fn moment(time: Timestamp, now: Timestamp) -> String {
+    let (text, now) = (time.to_string(), now.to_string());
+    let shown = if text.get(..10) == now.get(..10) {
+        text.get(11..19)
+    } else if text.get(..4) == now.get(..4) {
+        text.get(5..16)
+    } else {
+        text.get(..10)
+    };
+    shown.unwrap_or_default().replace('T', " ")
 }
 
 /// Number of decisions: the lines of a tall terminal.

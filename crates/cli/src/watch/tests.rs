@@ -5,11 +5,13 @@ use rulekeep::escalation::{EscalationQuery, EscalationState};
 use rulekeep::proof::Digest;
 use rulekeep::{Agent, Governor, Intent, PolicySet, ProofQuery, RiskLevel, Tier};
 use rulekeep_server::Access;
+use rulekeep_server::calls::records::ListedRecord;
+use rulekeep_server::calls::request::RecordedRequest;
 use rulekeep_server::gateway::Gateway;
 use serde_json::{Value, json};
 
 use super::draw;
-use super::look::{Decided, Look, Looking, Pending};
+use super::look::{Decided, Look, Looking, Pending, moment};
 use super::screen::{Answer, Asked, Screen};
 use crate::client::Client;
 
@@ -56,7 +58,11 @@ fn press(screen: &mut Screen, keys: &[KeyCode]) -> Asked {
 }
 
 fn drawn(screen: &Screen) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(130, 30)).unwrap();
+    drawn_at(screen, 130)
+}
+
+fn drawn_at(screen: &Screen, width: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, 30)).unwrap();
     terminal.draw(|frame| draw::all(frame, screen)).unwrap();
     terminal.backend().to_string()
 }
@@ -73,6 +79,24 @@ fn a_decision_shows_up_with_the_next_look() {
     for text in ["delete_file", "DENY", "HIGH", "3 records", "Pending escalations: 2", "at most 3"] {
         assert!(shown.contains(text), "{text}:\n{shown}");
     }
+}
+
+#[test]
+fn a_narrow_terminal_shows_the_rule_and_the_request() {
+    let shown = drawn_at(&Service::start().screen(None), 80);
+    for text in ["ask: refund_order", "ask: pay_invoice"] {
+        assert!(shown.contains(text), "{text}:\n{shown}");
+    }
+}
+
+#[test]
+fn times_of_other_days_have_a_date() {
+    let now = |text: &str| moment("2026-11-28T17:49:34Z".parse().unwrap(), text.parse().unwrap());
+    let shown = ["2026-11-28T23:59:59Z", "2026-11-29T00:00:00Z", "2027-01-01T00:00:00Z"].map(now);
+    assert_eq!(shown, ["17:49:34", "11-28 17:49", "2026-11-28"]);
+    let mut look = Service::start().look();
+    look.decisions[0].time = "11-28 17:49".to_owned();
+    assert!(drawn_at(&Screen::new(None, look), 80).contains("│11-28 17:49 clerk"));
 }
 
 #[test]
@@ -141,13 +165,15 @@ fn text_of_the_log_cannot_steer_the_terminal() {
     let governor = service.client.governor().unwrap();
     let mut record = governor.query(&ProofQuery::all()).unwrap().items.remove(0);
     record.reasoning = evil.to_owned();
-    look.decisions = vec![Decided::of(&record, "-".to_owned())];
+    let request =
+        RecordedRequest { command: Some(evil.to_owned()), rules: vec![evil.to_owned()], ..Default::default() };
+    look.decisions = vec![Decided::of(&ListedRecord { record, request: Some(request) }, look.time)];
     let mut escalation = json!(governor.escalations().list(&EscalationQuery::all()).unwrap().items[0]);
     for field in ["input", "reason", "reviewer", "unreadable", "why"] {
         escalation[field] = json!(evil);
     }
     escalation["intent"] = json!({ "parsedAction": evil, "requiredCapabilities": [evil], "context": { "k": evil } });
-    look.pending = vec![Pending::of(&serde_json::from_value(escalation).unwrap())];
+    look.pending = vec![Pending::of(&serde_json::from_value(escalation).unwrap(), look.time)];
     let mut screen = Screen::new(Some("ann".to_owned()), look);
     let lists = drawn(&screen);
     press(&mut screen, &[KeyCode::Char('d')]);

@@ -36,6 +36,7 @@ pub mod kill_switch;
 mod params;
 pub mod policies;
 pub mod records;
+pub mod request;
 mod spec;
 pub mod tasks;
 pub mod tools;

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::call::{Call, Read};
 use super::params::{Params, given, proof_id};
+use super::request::RecordedRequest;
 use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::agent::AgentId;
@@ -52,14 +53,29 @@ pub struct RecordsForm {
     /// The number of entries on a page.
     #[schema(minimum = 1, maximum = 200, default = 50)]
     pub page_size: Option<u64>,
+    /// Also return what each record was asked for, and the rules that decided it.
+    #[schema(default = false)]
+    pub request: Option<bool>,
 }
 
 const QUERIED: &[&str] = &[
     "entityId", "from", "to", "outcome", "decision", "risk", "intentId", "callId", "order", "cursor", "page",
-    "pageSize",
+    "pageSize", "request",
 ];
 
 impl RecordsForm {
+    fn page(self, gateway: &Gateway) -> Result<RecordPage, Error> {
+        let (governor, is_wanted) = (gateway.governor(), self.request.unwrap_or_default());
+        let ProofPage { items, total, page, page_size, has_more, next_cursor, .. } = governor.query(&self.query())?;
+        let listed = |record: ProofRecord| {
+            // Erased evidence tells nothing.
+            let evidence = is_wanted.then(|| governor.log().evidence(&record.id).ok()).flatten();
+            ListedRecord { request: evidence.map(|evidence| RecordedRequest::of(&evidence, &record)), record }
+        };
+        let items = items.into_iter().map(listed).collect();
+        Ok(RecordPage { items, total, page, page_size, has_more, next_cursor })
+    }
+
     fn query(self) -> ProofQuery {
         let mut query = self.entity_id.map_or_else(ProofQuery::all, ProofQuery::entity);
         query = given(query, self.from, ProofQuery::from);
@@ -75,6 +91,37 @@ impl RecordsForm {
         query = given(query, self.page_size, ProofQuery::page_size);
         if self.open.unwrap_or_default() { query.open() } else { query }
     }
+}
+
+/// A page of records.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(as = ProofPage)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordPage {
+    /// The records of this page.
+    pub items: Vec<ListedRecord>,
+    /// Number of matching records over all pages.
+    pub total: u64,
+    /// The page number, counted from 1.
+    pub page: u64,
+    /// Maximum number of records per page.
+    pub page_size: u64,
+    /// True if later pages have more records.
+    pub has_more: bool,
+    /// The cursor of the next page, if there is one and the query asked for a cursor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<ProofCursor>,
+}
+
+/// A record in a list.
+#[derive(Deserialize, Serialize, ToSchema)]
+pub struct ListedRecord {
+    /// The record.
+    #[serde(flatten)]
+    pub record: ProofRecord,
+    /// The record's request, if the query asked for it and the evidence was not erased. The record's hash does not cover it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<RecordedRequest>,
 }
 
 /// Returns the records of one agent.
@@ -93,14 +140,14 @@ impl Read for Query {
 impl Call for Query {
     const SPEC: Spec =
         Spec::get("proof/query", "/proof/query", "Lists the proof records of an agent").for_agents().queried(QUERIED);
-    type Answer = ProofPage;
+    type Answer = RecordPage;
 
     fn subject(&self) -> Subject<'_> {
         self.0.entity_id.as_deref().map_or(Subject::Everything, Subject::Agent)
     }
 
-    fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
-        gateway.governor().query(&self.0.query())
+    fn run(self, gateway: &Gateway) -> Result<RecordPage, Error> {
+        self.0.page(gateway)
     }
 }
 
@@ -112,10 +159,10 @@ pub struct List(pub RecordsForm);
 impl Call for List {
     const SPEC: Spec =
         Spec::get("proof/list", "/admin/records", "Lists the proof records of all agents").queried(QUERIED);
-    type Answer = ProofPage;
+    type Answer = RecordPage;
 
-    fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
-        gateway.governor().query(&self.0.query())
+    fn run(self, gateway: &Gateway) -> Result<RecordPage, Error> {
+        self.0.page(gateway)
     }
 }
 
@@ -131,10 +178,10 @@ impl Call for Open {
         "Lists the records that were not denied and have no outcome yet",
     )
     .queried(QUERIED);
-    type Answer = ProofPage;
+    type Answer = RecordPage;
 
-    fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
-        gateway.governor().query(&self.0.query().open())
+    fn run(self, gateway: &Gateway) -> Result<RecordPage, Error> {
+        RecordsForm { open: Some(true), ..self.0 }.page(gateway)
     }
 }
 

@@ -80,7 +80,7 @@ fn read_body(spec: &Spec, body: &[u8]) -> Result<Params, Error> {
 
 /// Query parameters that are integers, and those that are booleans; all others are strings.
 const NUMBERS: &[&str] = &["page", "pageSize"];
-const FLAGS: &[&str] = &["evidence", "open"];
+const FLAGS: &[&str] = &["evidence", "open", "request"];
 
 fn read_query(query: &str) -> Result<Params, Error> {
     if !is_utf8_within(query) {

@@ -250,6 +250,23 @@ mod methods {
     }
 
     #[test]
+    fn a_list_tells_requests_and_the_rules_that_decided() {
+        let governor = in_memory();
+        let listed = |params: Value| result(&governor, "proof/list", &params)["items"].clone();
+        let proof_id = common::decide(&governor, "a");
+        let call = r#"{"tool":"Bash","arguments":{"command":"rm -rf /srv/reports"}}"#;
+        result(&governor, "enforce", &json!({ "agentId": "a", "input": call }));
+        let items = listed(json!({ "request": true }));
+        let [denied, allowed] = [&items[0]["request"], &items[1]["request"]];
+        assert_eq!((&denied["tool"], &denied["command"]), (&json!("Bash"), &json!("rm -rf /srv/reports")), "{denied}");
+        assert_eq!(denied["rules"], json!(["nobody-deletes-files"]));
+        assert!(allowed["action"].is_string() && allowed["command"].is_null(), "{allowed}");
+        governor.log().erase_evidence(&EvidenceSelection::Records(vec![proof_id]), "asked for").unwrap();
+        assert_eq!(listed(json!({ "request": true }))[1].get("request"), None);
+        assert_eq!(listed(json!({}))[0].get("request"), None);
+    }
+
+    #[test]
     fn the_status_needs_no_params() {
         let governor = in_memory();
         let answers = serve(&governor, r#"{"jsonrpc":"2.0","id":1,"method":"admin/status"}"#);
