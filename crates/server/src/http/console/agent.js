@@ -1,7 +1,7 @@
 // One agent: its current trust, the trust curve, and its decisions; and the list of agents to choose from.
 
 import { Refused, address, call, part, patiently, repeat } from "./api.js";
-import { announce, badge, button, code, el, enable, facts, faultLine, field, foreign, number, plain, setText, svg, table, time } from "./dom.js";
+import { announce, badge, button, code, el, enable, facts, faultLine, field, foreign, number, percent, plain, plural, setText, svg, table, time } from "./dom.js";
 
 export const title = "Agent";
 
@@ -13,8 +13,6 @@ const TIERS = [["T0", 0], ["T1", 200], ["T2", 350], ["T3", 500], ["T4", 650], ["
 let chosen = "";
 export const prepare = (agentId) => { chosen = agentId; };
 export const forget = () => { chosen = ""; };
-
-const percent = (share) => `${(100 * share).toFixed(1).replace(/\.0$/, "")} %`;
 
 /** The trust curve as a picture, `width` wide, oldest change first. The table of changes is its text equivalent. */
 const curve = (changes, width, label) => {
@@ -80,7 +78,7 @@ const panel = (root, agentId, signal, { go }) => {
 
   const label = (items) => {
     const [last, first] = [items[0], items[items.length - 1]];
-    return `Curve of the score of ${plain(agentId)}: from ${first.from} to ${last.to} in ${items.length} changes. The table below has each of them.`;
+    return `Curve of the score of ${plain(agentId)}: from ${first.from} to ${last.to} in ${plural(items.length, "change")}. The table below has each of them.`;
   };
   const draw = () => {
     const items = history?.items ?? [];

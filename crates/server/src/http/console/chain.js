@@ -1,7 +1,7 @@
 // The proof log: its length, whether it verifies, and a complete verification.
 
 import { Lost, Refused, Busy, call, repeat } from "./api.js";
-import { announce, badge, button, code, el, enable, facts, faultLine, foreign, number, refusal, setText } from "./dom.js";
+import { announce, badge, button, code, el, enable, facts, faultLine, foreign, number, plural, refusal, setText } from "./dom.js";
 import { milliseconds } from "./overview.js";
 
 export const title = "Chain";
@@ -60,7 +60,7 @@ export const show = (root, signal) => {
       const checked = await call("/admin/verification", { signal, longest: LONGEST });
       result.replaceChildren(...found(checked, performance.now() - began));
       setText(told, "");
-      announce(checked.valid ? `The chain is valid: ${number(checked.records)} records were checked` : "The chain is broken");
+      announce(checked.valid ? `The chain is valid: ${plural(checked.records, "record")} checked` : "The chain is broken");
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Lost) setText(told, "There was no response, so the state of the chain is unknown. Verify again.");

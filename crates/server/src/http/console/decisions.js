@@ -10,7 +10,7 @@ const EVERY = 2_000;
 const PAGE = 25;
 const TELL_EVERY = 15_000;
 const WORDS = ["ALLOW", "DENY", "ESCALATE", "DEGRADE"];
-const COLUMNS = ["Time (UTC)", "Agent", "Decision", "Risk", "Trust", "Why", "Outcome", "More"];
+const COLUMNS = ["Time (UTC)", "Agent, trust", "Decision, risk", "Action", "Why", "Outcome", "More"];
 
 let filter = { entityId: "", decision: "" };
 
@@ -18,20 +18,27 @@ let filter = { entityId: "", decision: "" };
 export const prepare = (agentId) => { filter = { entityId: agentId, decision: "" }; };
 export const forget = () => { filter = { entityId: "", decision: "" }; };
 
-/** What was asked for: the action, the tool and the command, as far as the evidence tells. */
-const requestOf = (record) => {
-  const intent = record.evidence?.intent;
-  const acts = intent?.context?.facts?.acts ?? [];
+/** What an intent asks for: the action, the tool and the commands. */
+export const requestOf = (intent) => {
+  // A caller's own context may have any form.
+  const acts = [intent?.context?.facts?.acts].flat().filter((act) => act instanceof Object);
   const tool = acts.map((act) => act.tool).find((name) => name !== undefined);
-  const commands = acts.flatMap((act) => act.commands?.slice(0, 1) ?? []);
-  const input = record.evidence?.input;
+  const commands = acts.flatMap((act) => [act.commands ?? []].flat().slice(0, 1));
   return [
     ["Action", intent?.parsedAction && foreign(String(intent.parsedAction))],
     ["Tool", tool && foreign(String(tool))],
     ["Commands", commands.length > 0 && block(commands.join("\n"), "Commands")],
-    ["Text", typeof input?.text === "string" && block(input.text, "Text")],
   ];
 };
+
+/** The request text, with its heading, if it is kept. */
+export const requestText = (text) => (typeof text === "string" ? [el("h3", {}, "Request text"), block(text, "Request text")] : []);
+
+/** What a record was asked for, on two lines: the action and its target, the tool and the command. */
+const actionOf = (request) => [
+  request?.action ? foreign(request.action, 80) : "–",
+  request?.tool || request?.command ? el("div", { class: "hint" }, foreign([request.tool, request.command].filter(Boolean).join(" "), 80)) : null,
+].filter(Boolean);
 
 const evidenceOf = (record) => {
   if (record.evidenceErased) return el("p", {}, "The evidence was erased.");
@@ -51,11 +58,13 @@ export const details = async (id, signal, { go }) => {
     const options = { signal: AbortSignal.any([signal, gone.signal]), isExact: true, told };
     const record = await patiently(address(`/proof/records/${part(id)}`, { evidence: true }), options);
     const toAgent = button("Show this agent", () => go("agent", record.entityId));
+    const text = record.evidence?.input?.text;
     content.replaceChildren(
+      ...requestText(text),
       facts([
+        ...requestOf(record.evidence?.intent),
         ["Decision", badge(record.decision)],
         ["Why", foreign(record.reasoning)],
-        ...requestOf(record),
         ["Agent", foreign(record.entityId)],
         ["Risk", badge(record.riskLevel)],
         ["Trust", `${number(record.trustScore)}, ${plain(record.trustTier)}`],
@@ -109,8 +118,10 @@ export const show = (root, signal, frame) => {
     const more = button("Details", () => details(record.id, signal, frame), "small");
     more.setAttribute("aria-label", `Details of ${plain(record.decision)} for ${plain(record.entityId)} at ${plain(record.timestamp)}`);
     return row([
-      time(record.timestamp), foreign(record.entityId, 60), badge(record.decision), badge(record.riskLevel),
-      `${number(record.trustScore)}\u00a0${plain(record.trustTier)}`, foreign(record.reasoning, 160),
+      time(record.timestamp),
+      [foreign(record.entityId, 60), el("div", { class: "hint" }, `${number(record.trustScore)}\u00a0${plain(record.trustTier)}`)],
+      [badge(record.decision), el("br"), badge(record.riskLevel)],
+      actionOf(record.request), foreign(record.reasoning, 160),
       record.outcome ? badge(record.outcome) : "–", more,
     ]);
   };
@@ -118,7 +129,7 @@ export const show = (root, signal, frame) => {
   const tell = (fresh) => {
     untold += fresh;
     if (untold === 0 || performance.now() - toldAt < TELL_EVERY) return;
-    announce(plural(untold, "new decision", "new decisions"));
+    announce(plural(untold, "new decision"));
     untold = 0;
     toldAt = performance.now();
   };
@@ -128,13 +139,13 @@ export const show = (root, signal, frame) => {
     const isLive = place.length === 0;
     if (!isFirstFill && (isPaused || !isLive)) return;
     const cursor = isLive ? "start" : place[place.length - 1];
-    const found = await call(address("/admin/records", { ...asked, pageSize: PAGE, cursor }), { signal });
+    const found = await call(address("/admin/records", { ...asked, pageSize: PAGE, cursor, request: true }), { signal });
     if (asked !== filter || place !== behind) return;
     page = found;
     const options = { id: (record) => record.id, version: (record) => record.outcome ?? "", make };
     const fresh = follow(body, found.items, options);
     if (!isFirstFill) tell(fresh.length);
-    else announce(found.total === 0 ? "No decisions" : `${plural(found.items.length, "decision", "decisions")} shown of ${number(found.total)}`);
+    else announce(found.total === 0 ? "No decisions" : `${plural(found.items.length, "decision")} shown of ${number(found.total)}`);
     isFirstFill = false;
     const first = place.length * PAGE + 1;
     const range = `${number(first)} to ${number(first + found.items.length - 1)} of ${number(found.total)}`;

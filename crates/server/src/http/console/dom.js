@@ -27,7 +27,8 @@ export const plain = (text) => pieces(String(text), "").map(([piece]) => piece).
 
 const cut = (text, most) => {
   const characters = Array.from(text);
-  return characters.length > most ? `${characters.slice(0, most).join("")}…` : text;
+  // A word that is cut is left out, unless it is long.
+  return characters.length > most ? `${characters.slice(0, most).join("").replace(/\s+\S{0,20}$/, "")}…` : text;
 };
 
 /** An external text, isolated from its surroundings. At most `most` characters are shown. */
@@ -45,10 +46,20 @@ export const block = (text, label) => {
 const shown = (name, text, keeps) => {
   const made = document.createElement(name);
   for (const [piece, isSpelled] of pieces(text, keeps)) {
-    made.append(isSpelled ? el("span", { class: "spelled" }, piece) : piece);
+    made.append(...(isSpelled ? [el("span", { class: "spelled" }, piece)] : wrapped(piece)));
   }
   return made;
 };
+
+// The longest word that always stays on one line. A longer one may end a line after a sign, or after this many letters.
+const WORD = 20;
+const PARTS = /[^\p{L}\p{N}\p{M}]{0,4}(?:[\p{L}\p{N}]\p{M}*){1,20}[^\p{L}\p{N}\p{M}]{0,4}|.{1,20}/gsu;
+
+/** A text as nodes, with the places where a line may end: `-` and `/` in a short word are none. */
+const wrapped = (text) => text.split(/(\s+)/).flatMap((word) => {
+  if (word.length > WORD) return word.match(PARTS).flatMap((part, place) => (place === 0 ? part : [el("wbr"), part]));
+  return /[-/?!|}]\S/.test(word) ? el("span", { class: "whole-word" }, word) : word;
+});
 
 const fill = (made, attributes, children) => {
   for (const [name, value] of Object.entries(attributes)) {
@@ -83,7 +94,7 @@ export const code = (text) => el("code", {}, foreign(text));
 
 /** Names and values. */
 export const facts = (pairs) =>
-  el("dl", {}, pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) =>
+  el("dl", {}, pairs.filter(([, value]) => value).map(([name, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
 /** A table with a caption; its roles are explicit because narrow screens show it as cards. */
@@ -121,7 +132,14 @@ export const time = (text) => {
 
 export const number = (value) => (typeof value === "number" ? value.toLocaleString("en") : "–");
 
-export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
+export const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/** A share of 1, to one decimal; only nothing is 0 %, and only everything is 100 %. */
+export const percent = (share) => {
+  if (share > 0 && share < 0.0005) return "<0.1 %";
+  if (share < 1 && share >= 0.9995) return ">99.9 %";
+  return `${(100 * share).toFixed(1).replace(/\.0$/, "")} %`;
+};
 
 /** A dialog with its own heading: focus stays in it, Escape closes it, and focus returns to where it was. */
 export const dialog = (title, ...children) => {

@@ -2,6 +2,7 @@
 
 import { Busy, Lost, Refused, address, call, part, patiently, repeat } from "./api.js";
 import { announce, badge, block, button, code, dialog, el, enable, facts, faultLine, field, follow, foreign, number, plain, plural, refusal, setText, table, time } from "./dom.js";
+import { requestOf, requestText } from "./decisions.js";
 import { written } from "./exact.js";
 
 export const title = "Escalations";
@@ -18,13 +19,14 @@ const list = (values) => (values?.length ? el("ul", {}, values.map((value) => el
 const needs = (escalation) => el("ul", {}, escalation.needs.map((need) => {
   const who = need.reviewer ? foreign(need.reviewer, 200) : "anybody but the requester";
   const people = need.people?.length ? [": ", foreign(need.people.join(", "), 1000)] : [];
-  return el("li", {}, plural(need.approvals, "approval", "approvals"), " of ", who, ...people);
+  return el("li", {}, plural(need.approvals, "approval"), " of ", who, ...people);
 }));
 
 const votes = (escalation) => (escalation.votes.length === 0 ? "none" : el("ul", {}, escalation.votes.map((vote) =>
   el("li", {}, foreign(vote.reviewer, 200), vote.approved ? " approved" : " rejected", vote.note ? [": ", foreign(vote.note)] : null))));
 
 const shownFacts = (escalation) => facts([
+  ...requestOf(escalation.intent),
   ["Agent", foreign(escalation.agentId)],
   ["Reason", foreign(escalation.reason)],
   ["Risk", badge(escalation.riskLevel)],
@@ -61,8 +63,7 @@ const review = (escalation, signal, changed) => {
     field("Note (may be left empty)", noteInput), fault, el("div", { class: "bar" }, escalation.intent ? approve : null, reject));
   const constraints = block(written(escalation.onApproval.constraints), "Constraints of the approval");
   const intent = escalation.intent ? block(written(escalation.intent), "Request") : unreadable(escalation);
-  const words = escalation.input ? [el("h3", {}, "Request text"), block(escalation.input, "Request text")] : [];
-  const shown = dialog("Escalation", shownFacts(escalation), ...words, el("h3", {}, "Request"), intent,
+  const shown = dialog("Escalation", ...requestText(escalation.input), shownFacts(escalation), el("h3", {}, "Request"), intent,
     el("h3", {}, "Constraints of the approval"), constraints, el("h3", {}, "Your answer"), form, told);
   const gone = new AbortController();
   shown.addEventListener("close", () => gone.abort());
@@ -169,8 +170,8 @@ export const show = (root, signal) => {
     made.hidden = body.children.length === 0;
     const from = (asked - 1) * PAGE + 1;
     setText(count, found.total === 0 ? "No escalations are pending." : `${number(from)} to ${number(from + found.items.length - 1)} of ${number(found.total)} pending`);
-    if (totalBefore === null) announce(found.total === 0 ? "No escalations are pending" : `${plural(found.total, "pending escalation", "pending escalations")}`);
-    else if (found.total > totalBefore) announce(`${plural(found.total, "pending escalation", "pending escalations")} now`);
+    if (totalBefore === null) announce(found.total === 0 ? "No escalations are pending" : plural(found.total, "pending escalation"));
+    else if (found.total > totalBefore) announce(`${plural(found.total, "pending escalation")} now`);
     totalBefore = found.total;
     pages.hidden = asked === 1 && !found.hasMore;
     enable(previous, asked > 1);

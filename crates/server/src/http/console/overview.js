@@ -39,7 +39,8 @@ const span = (seconds) => {
 export const milliseconds = (value) => {
   if (typeof value !== "number") return "–";
   if (value === 0) return "0 ms";
-  return value < 1 ? `${(value * 1000).toPrecision(3).replace(/\.0+$/, "")} µs` : `${value.toPrecision(3)} ms`;
+  const digits = (shown) => number(Number(shown.toPrecision(3)));
+  return value < 0.9995 ? `${digits(value * 1000)} µs` : `${digits(value)} ms`;
 };
 
 const values = (names) => Object.fromEntries(Object.keys(names).map((name) => [name, el("span", {}, "–")]));
