@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::fill::{fill, report};
-use super::programs::{LATER, SOON, is_there, succeeded};
+use super::programs::{LATER, SOON, is_there, pass_over, selenium_and_axe, succeeded};
 
 #[test]
 fn a_browser_shows_an_empty_and_a_busy_log() {
@@ -32,6 +32,32 @@ fn a_browser_shows_an_empty_and_a_busy_log() {
         take(&page, &["--no-pdf-header-footer"], "--print-to-pdf", &print);
         assert!(std::fs::read(&print).unwrap().starts_with(b"%PDF-"), "{name} does not print");
     }
+}
+
+#[test]
+fn no_word_is_broken_and_axe_core_finds_nothing() {
+    // A browser's driver and axe-core come from PyPI and npm.
+    if std::env::var_os("RULEKEEP_NIGHTLY").is_none() {
+        return;
+    }
+    let (python, axe) = match selenium_and_axe() {
+        Ok(found) => found,
+        Err(why) => return pass_over(&why),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut pages = Vec::new();
+    for (name, requests, more) in
+        [("empty", 0, &[][..]), ("one", 1, &[]), ("busy", 500, &[]), ("agent", 200, &["--agent", "agent-10"])]
+    {
+        let (store, page) = (folder.path().join(name), folder.path().join(format!("{name}.html")));
+        fill(&store, requests);
+        assert!(report(&store, &page, more).status.success());
+        pages.push(format!("file://{}", page.display()));
+    }
+    let told = serde_json::json!({ "axe": axe, "pages": pages }).to_string();
+    let looks = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/common/looks.py");
+    let said = succeeded(Command::new(python).arg(looks), told.as_bytes(), LATER);
+    assert!(said.trim_end().ends_with("all as expected"), "{said}");
 }
 
 /// Lets the browser make a file from a page.

@@ -104,6 +104,22 @@ pub(crate) fn python(package: &str) -> Result<PathBuf, String> {
     if imports(&python, module) { Ok(python) } else { Err(format!("{package} was installed and is not imported")) }
 }
 
+/// A Python with selenium, and axe-core's file: fetched once, and kept with the build. Otherwise the reason there is
+/// none.
+pub(crate) fn selenium_and_axe() -> Result<(PathBuf, PathBuf), String> {
+    for program in ["chromium", "chromedriver", "python3", "npm"] {
+        found(program)?;
+    }
+    let python = python("selenium==4.51.0")?;
+    let folder = kept("axe-core==4.14.1");
+    let axe = folder.join("node_modules/axe-core/axe.min.js");
+    if !axe.exists() {
+        let install = ["install", "--silent", "--no-save", "--ignore-scripts", "axe-core@4.14.1", "--prefix"];
+        done(Command::new("npm").args(install).arg(&folder), LATER)?;
+    }
+    Ok((python, axe))
+}
+
 /// The folder of a package beside the build.
 pub(crate) fn kept(package: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(package.replace("==", "-"))

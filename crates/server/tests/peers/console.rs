@@ -4,7 +4,7 @@
 //! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_CONSOLE_RECORDS` sets the number of records in the store,
 //! `RULEKEEP_CONSOLE_SHOTS` a folder for screenshots.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use rulekeep::intent::Input;
@@ -21,12 +21,19 @@ use crate::nightly;
 /// Text that could be run, displayed as something else, or be invisible.
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\">\u{202e}live\u{200b}\u{3164}\u{feff}&lt;b&gt;'\"`${1}";
 
+/// An agent's name of markup; characters that are invisible or change the direction of text are refused in names.
+const HOSTILE_NAME: &str = "<img src=x onerror=\"window.hacked=1\">&lt;b&gt;'\"`${1}";
+
+/// A name, and a command with a path, that are longer than a column is wide.
+const LONG_NAME: &str = "customer-support-conversation-summarizer-production-2";
+const COMMAND: &str = "cat /home/ann/Documents/ReconciliationReports/european-subsidiaries/2026-quarterly-overview.txt";
+
 #[test]
 fn the_console_does_in_a_browser_what_its_page_says() {
     if !nightly() {
         return;
     }
-    let (python, axe) = match selenium_and_axe() {
+    let (python, axe) = match programs::selenium_and_axe() {
         Ok(found) => found,
         Err(why) => return programs::pass_over(&why),
     };
@@ -49,6 +56,9 @@ fn the_console_does_in_a_browser_what_its_page_says() {
         "axe": axe,
         "records": records,
         "hostile": HOSTILE,
+        "hostileName": HOSTILE_NAME,
+        "longName": LONG_NAME,
+        "command": COMMAND,
         "keys": {
             "admin": admin.key.expose(),
             "free": free.key.expose(),
@@ -64,12 +74,13 @@ fn the_console_does_in_a_browser_what_its_page_says() {
 
 /// Creates agents, escalations, hostile texts, and the requested number of records.
 fn fill(governor: &Governor, records: u64) {
-    for agent in ["a", "b", "bulk", HOSTILE, "with/slash?and#hash", "שלום"] {
+    for agent in ["a", "b", "bulk", HOSTILE_NAME, "with/slash?and#hash", "שלום"] {
         governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
-    for number in 0..60 {
+    for number in 0..59 {
         governor.agents().register(Agent::new(format!("fleet-{number:03}")).at_tier(Tier::T2)).unwrap();
     }
+    governor.agents().register(Agent::new(LONG_NAME).at_tier(Tier::T4)).unwrap();
     for _ in 0..records {
         // It is enqueued, and on disk after the next flush.
         drop(governor.enforce_pending(&reading("bulk")).unwrap());
@@ -79,17 +90,21 @@ fn fill(governor: &Governor, records: u64) {
         let outcome = if number % 4 == 3 { Outcome::Failure } else { Outcome::Success };
         governor.report(&proof, outcome).unwrap();
     }
-    governor.trust().adjust(HOSTILE, Score::try_from(700).unwrap(), &format!("note {HOSTILE}")).unwrap();
+    governor.trust().adjust(HOSTILE_NAME, Score::try_from(700).unwrap(), &format!("note {HOSTILE}")).unwrap();
     let asked = |agent: &str, risk| Intent::new(agent, "send_email", risk, ["email:send"]).unwrap();
     for number in 0..30 {
         governor.enforce(&asked("b", RiskLevel::Medium).with_context("number", number)).unwrap();
     }
     governor.enforce(&asked("a", RiskLevel::High).with_context("to", "ann@example.org")).unwrap();
-    governor.enforce(&intent(HOSTILE, &["file:delete"]).with_context(HOSTILE, HOSTILE)).unwrap();
+    governor.enforce(&intent(HOSTILE_NAME, &["file:delete"]).with_context(HOSTILE, HOSTILE)).unwrap();
     let context = [(HOSTILE.to_owned(), HOSTILE.into())].into_iter().collect();
-    let text = format!("Send an email to ann@example.org: {HOSTILE}");
-    let hostile = governor.enforce_input(HOSTILE, Input::new(&text).context(&context)).unwrap();
+    // In a sentence, the signs could be read as those of a command.
+    let text = json!({ "tool": "send_email", "arguments": { "to": "ann@example.org", "body": HOSTILE } }).to_string();
+    let hostile = governor.enforce_input(HOSTILE_NAME, Input::new(&text).context(&context)).unwrap();
     assert_eq!(hostile.enforcement.decision, Decision::Escalate, "{}", hostile.enforcement.reasoning);
+    let call = json!({ "tool": "Bash", "arguments": { "command": COMMAND } }).to_string();
+    let read = governor.enforce_input(LONG_NAME, Input::new(&call)).unwrap();
+    assert_eq!(read.enforcement.decision, Decision::Allow, "{}", read.enforcement.reasoning);
     governor.log().flush().unwrap();
 }
 
@@ -99,20 +114,4 @@ fn check(python: &Path, told: &Value) {
     script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/console.py"));
     let said = programs::succeeded(&mut script, told.to_string().as_bytes(), programs::LATER);
     assert!(said.trim_end().ends_with("all as expected"), "{said}");
-}
-
-/// A Python with selenium, and axe-core's file: fetched once, and kept with the build. Otherwise the reason there is
-/// none.
-fn selenium_and_axe() -> Result<(PathBuf, PathBuf), String> {
-    for program in ["chromium", "chromedriver", "python3", "npm"] {
-        programs::found(program)?;
-    }
-    let python = programs::python("selenium==4.51.0")?;
-    let folder = programs::kept("axe-core==4.14.1");
-    let axe = folder.join("node_modules/axe-core/axe.min.js");
-    if !axe.exists() {
-        let install = ["install", "--silent", "--no-save", "--ignore-scripts", "axe-core@4.14.1", "--prefix"];
-        programs::done(Command::new("npm").args(install).arg(&folder), programs::LATER)?;
-    }
-    Ok((python, axe))
 }
