@@ -94,3 +94,15 @@ impl StoredIntent {
 fn first_line(value: &Value) -> Option<String> {
     value.as_str().and_then(|text| text.lines().next()).map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_decided_if_the_reasoning_names_it() {
+        let reasoning = "Denied: file:delete denied by rule \"keep-files\" at line 3.";
+        assert!(decided("keep-files", reasoning));
+        assert!(!decided("keep", reasoning) && !decided("everyday-work", reasoning));
+    }
+}

@@ -663,8 +663,23 @@ def one_that_cannot_be_read(page):
     page.press(Keys.ESCAPE)
 
 
+def numbers_and_nouns(page):
+    page.open()
+    script = """
+    const done = arguments[0];
+    Promise.all([import("/console/dom.js"), import("/console/overview.js")]).then(([{percent, plural, foreign}, {milliseconds}]) => done([
+      [0, 0.0004, 0.5, 0.9996, 1].map(percent), [0, 1, 2000].map((count) => plural(count, "agent")),
+      [0.0123, 0.9999, 1234.5].map(milliseconds), foreign("one two three", 9).textContent,
+    ]), (error) => done(String(error)));
+    """
+    shown = page.driver.execute_async_script(script)
+    assert shown == [
+        ["0 %", "<0.1 %", "50 %", ">99.9 %", "100 %"], ["0 agents", "1 agent", "2,000 agents"], ["12.3 µs", "1 ms", "1,230 ms"], "one two…",
+    ], shown
+
+
 TRIED = [
-    signing_in_by_keyboard, the_overview, the_decisions, the_escalations, an_agent, the_chain, hostile_texts,
+    numbers_and_nouns, signing_in_by_keyboard, the_overview, the_decisions, the_escalations, an_agent, the_chain, hostile_texts,
     narrow_and_large, a_lost_connection, too_many, a_key_that_ends, numbers_beyond_doubles, refusals_of_the_server,
     one_that_cannot_be_read,
 ]
