@@ -27,6 +27,7 @@ use rulekeep::system::{Clock, SystemClock, Timestamp};
 use rulekeep::{Error, Governor, ProofQuery};
 
 use crate::log::Kept;
+use crate::output::counted;
 use crate::store::describe;
 use crate::times::Period;
 use span::Span;
@@ -77,7 +78,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let page = page::html(&report).map_err(|error| format!("a chart cannot be drawn: {error}"))?;
     write_new(&options.out, &page)?;
     let Report { verification, tally, .. } = &report;
-    eprintln!("{}: {} records", options.out.display(), tally.records);
+    eprintln!("{}: {}", options.out.display(), counted(tally.records, "record"));
     if let Some(broken) = &verification.first_broken {
         eprintln!("the log does not verify: {broken}");
         return Ok(ExitCode::FAILURE);

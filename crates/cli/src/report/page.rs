@@ -1,13 +1,15 @@
 //! The HTML page of a report.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use rulekeep::RiskLevel;
+use rulekeep::{Decision, RiskLevel};
 
 use super::charts::{self, CURVES, Drawn, STACKED};
 use super::span::Span;
-use super::tally::{AgentTally, Decisions, Escalations, Table};
+use super::tally::{AgentTally, Decisions, Escalations, Stopped, Table};
 use super::{KeptCheckpoint, Report};
+use crate::output::{counted, grouped};
 use crate::plain::plain;
 
 /// Returns the whole page; all text from the log is escaped.
@@ -16,17 +18,17 @@ pub(super) fn html(report: &Report<'_>) -> Drawn {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>Rulekeep report</title>\n<style>\n{}</style>\n\
-         </head>\n<body>\n",
-        include_str!("page.css")
+         </head>\n<body>\n{}<main>\n",
+        include_str!("page.css"),
+        head(report)
     );
-    page.push_str(&head(report));
     page.push_str(&verdict(report));
     match &report.tally.span {
         Some(span) => page.push_str(&figures(report, span)?),
         None => page.push_str("<p class=\"empty\">The log has no records in this period.</p>\n"),
     }
     page.push_str(&verification(report));
-    page.push_str("</body>\n</html>\n");
+    page.push_str("</main>\n</body>\n</html>\n");
     Ok(page)
 }
 
@@ -74,14 +76,16 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     let mut agents: Vec<(&str, &AgentTally)> = tally.agents.iter().map(|(id, agent)| (id.as_str(), agent)).collect();
     agents.sort_unstable_by(|(a, first), (b, second)| second.records().cmp(&first.records()).then(a.cmp(b)));
     let mut shown = String::from("<ul class=\"figures\">\n");
-    let mut figure = |value: String, name: &str| {
+    // A figure is a number, and its name after a blank.
+    let mut figure = |text: &str| {
+        let (value, name) = text.rsplit_once(' ').unwrap_or((text, ""));
         let _ = writeln!(shown, "<li><b>{value}</b> {name}</li>");
     };
-    figure(count(tally.records), "records");
-    for decision in STACKED {
-        figure(share(tally.decisions[decision as usize], tally.records), decision.as_str());
+    figure(&counted(tally.records, "record"));
+    for (decision, share) in STACKED.iter().zip(shares(STACKED.map(|decision| tally.decisions[decision as usize]))) {
+        figure(&format!("{share} {decision}"));
     }
-    figure(count(tally.agents.len() as u64), "agents");
+    figure(&counted(tally.agents.len() as u64, "agent"));
     shown.push_str("</ul>\n");
 
     shown.push_str(&section(
@@ -93,7 +97,11 @@ fn figures(report: &Report<'_>, span: &Span) -> Drawn {
     shown.push_str(&section("Decisions by capability", &capabilities(&tally.by_capability, tally.without_evidence)?));
     shown.push_str(&section("Trust scores of the agents with the most records", &curves(span, &agents)?));
     shown.push_str(&section("Reasons of refusal", &refusals(&tally.refusals)));
-    shown.push_str(&section("Requests that were stopped", &stopped(&tally.stopped)));
+    shown.push_str(&section("Refusals", &stopped(&tally.stopped, &[Decision::Deny])));
+    shown.push_str(&section(
+        "Requests that were escalated or degraded",
+        &stopped(&tally.stopped, &[Decision::Escalate, Decision::Degrade]),
+    ));
     shown.push_str(&section("Escalations", &escalations(&tally.escalations, report)));
     shown.push_str(&section("Agents", &agent_table(&agents)));
     Ok(shown)
@@ -109,7 +117,7 @@ fn key(color: &str, name: &str) -> String {
 }
 
 fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
-    let (rows, left_out) = most(&table.rows, |decisions| decisions.iter().sum());
+    let (rows, left_out) = most(&table.rows, |_, decisions| decisions.iter().sum());
     let rows: Vec<_> = rows.into_iter().map(|(name, decisions)| (text(name), *decisions)).collect();
     if rows.is_empty() {
         return Ok("<p>No record names a capability.</p>\n".to_owned());
@@ -117,7 +125,7 @@ fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
     let mut shown = decision_table("Capability", rows, left_out)?;
     shown.push_str("<p class=\"small\">A record counts for each capability that its request needs.");
     if without_evidence > 0 {
-        let _ = write!(shown, " Unknown for {} records, whose evidence was erased.", count(without_evidence));
+        let _ = write!(shown, " Unknown for {}: evidence was erased.", counted(without_evidence, "record"));
     }
     shown.push_str("</p>\n");
     Ok(shown)
@@ -127,7 +135,7 @@ fn capabilities(table: &Table<Decisions>, without_evidence: u64) -> Drawn {
 fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -> Drawn {
     let most = rows.iter().map(|(_, decisions)| decisions.iter().sum()).max().unwrap_or(0);
     let mut shown = format!(
-        "<table>\n<thead><tr><th>{what}</th>{}<th class=\"n\">Records</th><th></th></tr></thead>\n",
+        "<table>\n<thead><tr><th>{what}</th>{}<th class=\"n\">Records</th><td></td></tr></thead>\n",
         decision_heads()
     );
     for (name, decisions) in rows {
@@ -135,7 +143,7 @@ fn decision_table(what: &str, rows: Vec<(String, Decisions)>, left_out: usize) -
             shown,
             "<tr><td>{name}</td>{}<td class=\"n\">{}</td><td class=\"bar\">{}</td></tr>",
             decision_cells(&decisions),
-            count(decisions.iter().sum()),
+            grouped(decisions.iter().sum()),
             charts::bar(&decisions, most)?
         );
     }
@@ -149,7 +157,7 @@ fn decision_heads() -> String {
 }
 
 fn decision_cells(decisions: &Decisions) -> String {
-    STACKED.map(|decision| format!("<td class=\"n\">{}</td>", count(decisions[decision as usize]))).concat()
+    STACKED.map(|decision| format!("<td class=\"n\">{}</td>", grouped(decisions[decision as usize]))).concat()
 }
 
 fn curves(span: &Span, agents: &[(&str, &AgentTally)]) -> Drawn {
@@ -164,7 +172,7 @@ fn curves(span: &Span, agents: &[(&str, &AgentTally)]) -> Drawn {
 }
 
 fn refusals(table: &Table<u64>) -> String {
-    let (rows, left_out) = most(&table.rows, |count| *count);
+    let (rows, left_out) = most(&table.rows, |_, count| *count);
     if rows.is_empty() {
         return "<p>Nothing was denied.</p>\n".to_owned();
     }
@@ -177,8 +185,12 @@ fn refusals(table: &Table<u64>) -> String {
             (_, "") => "&ndash;".to_owned(),
             _ => text(rule),
         };
-        let _ =
-            writeln!(shown, "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>", text(class), count(*records));
+        let _ = writeln!(
+            shown,
+            "<tr><td>{}</td><td>{rule}</td><td class=\"n\">{}</td></tr>",
+            text(class),
+            grouped(*records)
+        );
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
@@ -188,18 +200,32 @@ fn refusals(table: &Table<u64>) -> String {
     shown
 }
 
-fn stopped(table: &Table<Decisions>) -> String {
-    let (rows, left_out) = most(&table.rows, |decisions| decisions.iter().sum());
+/// Returns the requests with one of these decisions, the most frequent first.
+fn stopped(table: &Table<Stopped>, decisions: &[Decision]) -> String {
+    let of = |key: &str| decisions.iter().any(|decision| key.starts_with(&format!("{decision}\n")));
+    let (rows, left_out) = most(&table.rows, |key, stopped| if of(key) { stopped.times } else { 0 });
     if rows.is_empty() {
-        return "<p>Nothing was stopped.</p>\n".to_owned();
+        return "<p>None.</p>\n".to_owned();
     }
-    let mut shown = format!("<table>\n<thead><tr><th>Request</th>{}</tr></thead>\n", decision_heads());
-    for (request, decisions) in rows {
-        let _ = writeln!(shown, "<tr><td><code>{}</code></td>{}</tr>", text(request), decision_cells(decisions));
+    let mut shown = String::from(
+        "<table>\n<thead><tr><th>Request</th><th>Decision</th><th>By</th><th class=\"n\">Times</th><th>Last</th></tr></thead>\n",
+    );
+    for (key, Stopped { times, last }) in rows {
+        let mut parts = key.splitn(3, '\n').map(text);
+        let [decision, by, request] = [(); 3].map(|()| parts.next().unwrap_or_default());
+        let by = if by.is_empty() { "&ndash;" } else { &by };
+        let _ = writeln!(
+            shown,
+            "<tr><td><code>{request}</code></td><td>{decision}</td><td>{by}</td><td class=\"n\">{}</td><td class=\"whole\">{}</td></tr>",
+            grouped(*times),
+            last.map(moment).unwrap_or_default()
+        );
     }
     shown.push_str("</table>\n");
     shown.push_str(&and_more(left_out));
-    shown.push_str("<p class=\"small\">Decisions other than ALLOW by their first command, or tool and target.</p>\n");
+    shown.push_str(
+        "<p class=\"small\">By their first command, or tool and target, and by the rules that decided.</p>\n",
+    );
     shown
 }
 
@@ -230,10 +256,11 @@ fn escalations(found: &Escalations, report: &Report<'_>) -> String {
         ("Response time, longest", percentile(100)),
         ("Longest pending", longest.map_or_else(none, |millis| length(u64::try_from(millis).unwrap_or(0)))),
     ];
-    let states = states.iter().filter(|(name, number)| *number > 0 || *name != "Evidence erased");
+    let shares = shares(states.map(|(_, number)| number));
+    let states = states.iter().zip(shares).filter(|((name, number), _)| *number > 0 || *name != "Evidence erased");
     let row = |name: &str, value: &str| format!("<tr><td>{name}</td><td class=\"n\">{value}</td></tr>\n");
     let states: String =
-        states.map(|(name, number)| row(name, &format!("{} ({})", count(*number), share(*number, total)))).collect();
+        states.map(|((name, number), share)| row(name, &format!("{} ({share})", grouped(*number)))).collect();
     let times: String = times.iter().map(|(name, value)| row(name, value)).collect();
     format!(
         "<div class=\"columns\"><table>\n{states}</table>\n<table>\n{times}</table></div>\n<p class=\"small\">Escalations opened in the period, in their state at the end of the log. Response times are those of approvals and rejections by \
@@ -254,9 +281,9 @@ fn agent_table(agents: &[(&str, &AgentTally)]) -> String {
             text(id),
             agent.tier,
             decision_cells(&agent.decisions),
-            count(agent.records()),
-            count(agent.successes),
-            count(agent.failures),
+            grouped(agent.records()),
+            grouped(agent.successes),
+            grouped(agent.failures),
         );
     }
     shown.push_str("</table>\n");
@@ -269,21 +296,21 @@ fn verification(report: &Report<'_>) -> String {
     let found = &report.verification;
     let mut rows = vec![
         ("Result", if found.valid { "valid".to_owned() } else { "not valid".to_owned() }),
-        ("Records verified", count(found.records)),
-        ("Hash of the last record", format!("<code>{}</code>", found.head_hash)),
+        ("Records verified", grouped(found.records)),
+        ("Hash of the last record", format!("<code>{}</code>", text(&found.head_hash.to_string()))),
     ];
     let mut note = String::new();
     if let Some(KeptCheckpoint { checkpoint, key, note: signed }) = &report.kept {
         let holds = if found.valid { "holds" } else { "not confirmed: the log does not verify" };
         rows.push(("Checkpoint", holds.to_owned()));
         rows.push(("Signed by", format!("<code>{}</code>", text(&key.to_string()))));
-        rows.push(("Entries covered", count(checkpoint.size())));
-        rows.push(("Root of the Merkle tree", format!("<code>{}</code>", checkpoint.root())));
+        rows.push(("Entries covered", grouped(checkpoint.size())));
+        rows.push(("Root of the Merkle tree", format!("<code>{}</code>", text(&checkpoint.root().to_string()))));
         note = format!("<pre>{}</pre>\n", signed.lines().map(text).collect::<Vec<_>>().join("\n"));
     } else {
         note.push_str(
             "<p class=\"small\">Without a checkpoint that was kept elsewhere, a log that was rewritten as a whole also \
-             verifies. Pass <code>--checkpoint</code> to rule that out.</p>\n",
+             verifies. Pass <code class=\"whole\">--checkpoint</code> to rule that out.</p>\n",
         );
     }
     let row = |(name, value): &(&str, String)| format!("<tr><td>{name}</td><td>{value}</td></tr>\n");
@@ -291,54 +318,81 @@ fn verification(report: &Report<'_>) -> String {
     section("Verification", &format!("<table class=\"plain\">\n{rows}</table>\n{note}"))
 }
 
+/// Returns a section, which can be focused because it scrolls sideways in a narrow window.
 fn section(title: &str, body: &str) -> String {
-    format!("<section>\n<h2>{title}</h2>\n{body}</section>\n")
+    let name = title.to_lowercase().replace(' ', "-");
+    format!("<section tabindex=\"0\" aria-labelledby=\"{name}\">\n<h2 id=\"{name}\">{title}</h2>\n{body}</section>\n")
 }
 
-/// Returns the rows with the highest counts, and the number of rows left out.
-fn most<T>(rows: &std::collections::HashMap<String, T>, number: impl Fn(&T) -> u64) -> (Vec<(&str, &T)>, usize) {
-    let mut sorted: Vec<(&str, &T)> = rows.iter().map(|(name, row)| (name.as_str(), row)).collect();
-    sorted.sort_unstable_by(|(a, first), (b, second)| number(second).cmp(&number(first)).then(a.cmp(b)));
+/// Returns the rows with the highest counts above zero, and the number of rows left out.
+fn most<T>(rows: &HashMap<String, T>, number: impl Fn(&str, &T) -> u64) -> (Vec<(&str, &T)>, usize) {
+    let counted = rows.iter().map(|(name, row)| (name.as_str(), row));
+    let mut sorted: Vec<(&str, &T)> = counted.filter(|(name, row)| number(name, row) > 0).collect();
+    sorted.sort_unstable_by(|(a, first), (b, second)| number(b, second).cmp(&number(a, first)).then(a.cmp(b)));
     let left_out = sorted.len().saturating_sub(MOST_ROWS);
     sorted.truncate(MOST_ROWS);
     (sorted, left_out)
 }
 
 fn and_more(left_out: usize) -> String {
-    if left_out == 0 { String::new() } else { format!("<p class=\"small\">And {} more.</p>\n", count(left_out as u64)) }
+    if left_out == 0 {
+        String::new()
+    } else {
+        format!("<p class=\"small\">And {} more.</p>\n", grouped(left_out as u64))
+    }
 }
 
-/// Escapes foreign text as HTML.
+/// Escapes foreign text as HTML. A short word stays on one line; a longer one may end a line after a sign.
 fn text(raw: &str) -> String {
-    plain(raw)
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\'', "&#39;")
+    let shown = plain(raw);
+    let words = shown.split(' ').map(|word| match word.chars().count() {
+        ..=LONGEST_WORD if word.contains(ENDS_LINES) => format!("<span class=\"whole\">{}</span>", escaped(word)),
+        ..=LONGEST_WORD => escaped(word),
+        _ => escaped(&divided(word)).replace(DIVISION, "<wbr>"),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
-fn moment(at: rulekeep::system::Timestamp) -> String {
-    let text = at.to_string();
-    text.get(..19).unwrap_or(&text).replace('T', " ")
-}
-
-/// Formats a number with a comma between groups of three digits.
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut shown = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            shown.push(',');
+/// Marks where a long word may end a line: after signs, or after [`LONGEST_WORD`] characters.
+fn divided(word: &str) -> String {
+    let (mut shown, mut length, mut before) = (String::with_capacity(word.len() * 2), 0, 'a');
+    for next in word.chars() {
+        let is_after_signs = next.is_alphanumeric() && !before.is_alphanumeric() && length > 1;
+        if is_after_signs || length == LONGEST_WORD {
+            shown.push(DIVISION);
+            length = 0;
         }
-        shown.push(digit);
+        shown.push(next);
+        (length, before) = (length + 1, next);
     }
     shown
 }
 
-fn share(part: u64, whole: u64) -> String {
-    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
-    format!("{}.{} %", tenths / 10, tenths % 10)
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+fn moment(at: rulekeep::system::Timestamp) -> String {
+    let shown = at.to_string();
+    text(&shown.get(..19).unwrap_or(&shown).replace('T', " "))
+}
+
+/// Returns the share of each part in their sum, to one decimal, so that the shares add up to 100 %: each is rounded down,
+/// and the tenths that are left go to the largest remainders. Only nothing is 0.0 %, and only everything is 100.0 %.
+fn shares<const N: usize>(parts: [u64; N]) -> [String; N] {
+    let whole = parts.iter().map(|part| u128::from(*part)).sum::<u128>().max(1);
+    let mut tenths = parts.map(|part| u128::from(part) * 1000 / whole);
+    let mut places: Vec<usize> = (0..N).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(u128::from(parts[*place]) * 1000 % whole));
+    let left = if parts.iter().all(|part| *part == 0) { 0 } else { 1000 - tenths.iter().sum::<u128>() };
+    for (place, _) in places.into_iter().zip(0..left) {
+        tenths[place] += 1;
+    }
+    std::array::from_fn(|place| match (tenths[place], u128::from(parts[place])) {
+        (0, 1..) => "&lt;0.1 %".to_owned(),
+        (1000, part) if part < whole => "&gt;99.9 %".to_owned(),
+        (tenths, _) => format!("{}.{} %", tenths / 10, tenths % 10),
+    })
 }
 
 fn length(millis: u64) -> String {
@@ -359,15 +413,19 @@ fn hex(color: plotters::style::RGBColor) -> String {
 
 /// Largest number of rows in a table whose names come from the log.
 const MOST_ROWS: usize = 20;
+/// The longest word that always stays on one line.
+const LONGEST_WORD: usize = 20;
+/// Signs after which a browser ends a line within a word.
+const ENDS_LINES: [char; 6] = ['-', '/', '?', '!', '}', '|'];
+/// Stands for `<wbr>` until the text is escaped; [`plain`] leaves none in a text.
+const DIVISION: char = '\u{200b}';
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_shares_and_lengths_are_readable() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([(0, 0), (1, 3), (5, 5)].map(|(part, whole)| share(part, whole)), ["0.0 %", "33.3 %", "100.0 %"]);
+    fn lengths_are_readable() {
         assert_eq!(
             [999, 59_000, 61_000, 7_500_000, 200_000_000].map(length),
             ["999 ms", "59 s", "1 min 1 s", "2 h 5 min", "2 d 7 h"]
@@ -375,7 +433,38 @@ mod tests {
     }
 
     #[test]
+    fn shares_add_up_and_only_everything_is_100() {
+        for (parts, shown) in [
+            ([0, 0, 0], ["0.0 %", "0.0 %", "0.0 %"]),
+            ([5, 0, 0], ["100.0 %", "0.0 %", "0.0 %"]),
+            ([1, 1, 1], ["33.4 %", "33.3 %", "33.3 %"]),
+            ([2, 1, 0], ["66.7 %", "33.3 %", "0.0 %"]),
+            ([9_996, 4, 0], ["&gt;99.9 %", "&lt;0.1 %", "0.0 %"]),
+            ([u64::MAX, u64::MAX, 1], ["50.0 %", "50.0 %", "&lt;0.1 %"]),
+        ] {
+            assert_eq!(shares(parts), shown, "{parts:?}");
+        }
+        let tenths = |share: &String| share.trim_end_matches(" %").replace('.', "").parse::<u32>().unwrap_or(0);
+        for parts in [[7, 11, 13, 17], [1, 1, 1, 4], [1, 2, 3, 1_000], [33, 33, 33, 1]] {
+            assert_eq!(shares(parts).iter().map(tenths).sum::<u32>(), 1000, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn only_long_words_are_divided_and_after_signs() {
+        for (raw, shown) in [
+            ("a plain word", "a plain word"),
+            ("daily-work runs", "<span class=\"whole\">daily-work</span> runs"),
+            ("/home/ann/shop/reports-2026", "/home/<wbr>ann/<wbr>shop/<wbr>reports-<wbr>2026"),
+            ("0123456789abcdefghijklm", "0123456789abcdefghij<wbr>klm"),
+        ] {
+            assert_eq!(text(raw), shown);
+        }
+    }
+
+    #[test]
     fn text_from_outside_cannot_become_markup() {
         assert_eq!(text("<img src=x onerror='a(\"&\")'>"), "&lt;img src=x onerror=&#39;a(&quot;&amp;&quot;)&#39;&gt;");
+        assert_eq!(text("<img/src=\u{200b}x/onerror=alert(1)>").matches('<').count(), 5, "the divisions only");
     }
 }

@@ -12,7 +12,7 @@ use rulekeep::{Decision, Outcome, RiskLevel, Tier};
 use serde::Deserialize;
 
 use super::span::Span;
-use rulekeep_server::calls::request::StoredIntent;
+use rulekeep_server::calls::request::{StoredIntent, decided};
 
 /// Number of decisions of each kind, in the order of [`Decision::ALL`].
 pub(super) type Decisions = [u64; Decision::ALL.len()];
@@ -33,8 +33,8 @@ pub(super) struct Tally {
     pub(super) by_capability: Table<Decisions>,
     /// Denials by what denied, and by rule.
     pub(super) refusals: Table<u64>,
-    /// The decisions other than ALLOW by what was asked for: the command, or the tool and its target.
-    pub(super) stopped: Table<Decisions>,
+    /// The decisions other than ALLOW, by decision, by what decided, and by the command, or the tool and its target.
+    pub(super) stopped: Table<Stopped>,
     pub(super) agents: HashMap<String, AgentTally>,
     pub(super) escalations: Escalations,
     /// The part of a line that was written so far.
@@ -64,6 +64,14 @@ impl<T: Default> Table<T> {
         }
         self.rows.entry(name.to_owned()).or_default()
     }
+}
+
+/// Equal requests that were decided alike.
+#[derive(Default)]
+pub(super) struct Stopped {
+    pub(super) times: u64,
+    /// The time of the last one; the log is in the order of time.
+    pub(super) last: Option<Timestamp>,
 }
 
 /// The counts of one agent.
@@ -124,6 +132,8 @@ struct Record<'a> {
     #[serde(borrow)]
     entity_id: Cow<'a, str>,
     decision: Decision,
+    #[serde(borrow)]
+    reasoning: Cow<'a, str>,
     resolves: Option<ProofId>,
     trust_score: u16,
     trust_tier: Tier,
@@ -157,6 +167,26 @@ struct Detail<'a> {
 #[derive(Deserialize)]
 struct Resolution {
     state: EscalationState,
+}
+
+impl Detail<'_> {
+    /// The reviewer's answer, the rules, or what denied without a rule; nothing for an escalation without a rule.
+    fn decided_by(&self) -> String {
+        match self.denial_class {
+            _ if self.resolution.is_some() => self.refused_by().to_owned(),
+            _ if !self.rules.is_empty() => self.rules.join(", "),
+            Some(DenialClass::Policy) => "no rule grants it".to_owned(),
+            class => class.map_or("", DenialClass::as_str).to_owned(),
+        }
+    }
+
+    fn refused_by(&self) -> &'static str {
+        match self.resolution.as_ref().map(|resolution| resolution.state) {
+            Some(EscalationState::Rejected) => "rejected by a reviewer",
+            Some(_) => "escalation expired",
+            None => self.denial_class.map_or("unknown: no evidence", DenialClass::as_str),
+        }
+    }
 }
 
 impl Tally {
@@ -193,24 +223,23 @@ impl Tally {
         for capability in asked.flatten().unwrap_or_default().required_capabilities {
             self.by_capability.of(&capability)[decision] += 1;
         }
-        let said = part(0).filter(|_| record.decision != Decision::Allow && record.resolves.is_none());
+        let (mut detail, is_refused) = (detail.unwrap_or_default(), record.decision == Decision::Deny);
+        detail.rules.retain(|rule| decided(rule, &record.reasoning));
+        let said = part(0).filter(|_| record.decision != Decision::Allow);
         let said = said.and_then(|text| serde_json::from_str(text).ok()).and_then(|intent: StoredIntent| intent.said());
         if let Some(said) = said {
-            self.stopped.of(&said)[decision] += 1;
+            let stopped = self.stopped.of(&format!("{}\n{}\n{said}", record.decision, detail.decided_by()));
+            (stopped.times, stopped.last) = (stopped.times + 1, Some(record.timestamp));
         }
-        if record.decision == Decision::Deny {
-            self.refusal(detail.unwrap_or_default());
+        if is_refused {
+            self.refusal(&detail);
         }
         self.agent(&record, outcome, place);
         Ok(())
     }
 
-    fn refusal(&mut self, Detail { rules, denial_class, resolution }: Detail<'_>) {
-        let what = match resolution.map(|resolution| resolution.state) {
-            Some(EscalationState::Rejected) => "rejected by a reviewer",
-            Some(_) => "escalation expired",
-            None => denial_class.map_or("unknown: no evidence", DenialClass::as_str),
-        };
+    fn refusal(&mut self, detail: &Detail<'_>) {
+        let (what, rules) = (detail.refused_by(), &detail.rules);
         if rules.is_empty() {
             *self.refusals.of(&format!("{what}\n")) += 1;
         }

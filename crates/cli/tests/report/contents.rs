@@ -5,7 +5,7 @@ use rulekeep::system::{SystemEntropy, Timestamp};
 use rulekeep::{Decision, Governor, ProofQuery, RiskLevel};
 use tempfile::TempDir;
 
-use super::fill::{BEGIN, DAY, fill, report};
+use super::fill::{BEGIN, COMMAND, DAY, fill, report};
 
 /// A store in a folder that also has room for pages.
 struct Store {
@@ -37,12 +37,26 @@ impl Store {
     }
 }
 
-/// Returns the cells of the row that begins with `first`, without tags.
+/// Returns the cells of the row that begins with `first`, without tags and commas.
 fn row(page: &str, first: &str) -> Vec<String> {
-    let start = page.find(&format!("<tr><td>{first}</td>")).unwrap_or_else(|| panic!("no row {first}"));
-    let row = page[start..].split("</tr>").next().unwrap();
-    let cells = row.split("<td").skip(1).map(|cell| cell.split_once('>').unwrap().1);
-    cells.map(|cell| cell.split("</td>").next().unwrap().replace(',', "")).collect()
+    let row = page.split("<tr>").map(cells).find(|cells| cells[0] == first);
+    row.unwrap_or_else(|| panic!("no row {first}")).iter().map(|cell| cell.replace(',', "")).collect()
+}
+
+/// Returns the rows below the heads of a section.
+fn rows(page: &str, title: &str) -> Vec<Vec<String>> {
+    let (_, section) = page.split_once(&format!(">{title}</h2>")).unwrap();
+    let (section, _) = section.split_once("</table>").unwrap();
+    section.split("<tr>").skip(2).map(cells).collect()
+}
+
+fn cells(row: &str) -> Vec<String> {
+    row.split("</tr>").next().unwrap().split("</td>").map(untagged).collect()
+}
+
+fn untagged(html: &str) -> String {
+    let texts = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+    texts.collect()
 }
 
 #[test]
@@ -88,14 +102,34 @@ fn a_period_and_an_agent_limit_what_is_counted() {
     let (page, _) = store.report(&["--from", &from.to_string(), "--to", &until.to_string(), "--agent", "agent-10"]);
     let expected = store.open().query(&ProofQuery::entity("agent-10").from(from).to(until)).unwrap().total;
     assert!(expected > 0 && page.contains(&format!("<b>{expected}</b> records")), "{expected}");
-    assert!(page.contains("From 2026-01-11 00:00:00 to 2026-01-21 00:00:00"));
+    assert!(untagged(&page).contains("From 2026-01-11 00:00:00 to 2026-01-21 00:00:00"));
     assert!(!page.contains("agent-11"));
+}
+
+#[test]
+fn refusals_say_what_by_which_rule_how_often_and_when() {
+    let store = Store::of(300);
+    let (page, _) = store.report(&[]);
+    let query = ProofQuery::all().decision(Decision::Deny).page_size(200);
+    let mut denied = store.open().query(&query).unwrap().items;
+    denied.retain(|record| record.reasoning.contains("\"no-deletions\""));
+    let last = denied[0].timestamp.to_string()[..19].replace('T', " ");
+    let expected = [COMMAND, "DENY", "no-deletions", &denied.len().to_string(), &last];
+    let rows = rows(&page, "Refusals");
+    assert!(denied.len() > 1 && rows.iter().any(|row| row[..5] == expected), "{expected:?}: {rows:#?}");
+    assert!(rows.iter().any(|row| row[2] == "no rule grants it") && rows.iter().any(|row| row[2].contains("reviewer")));
+}
+
+#[test]
+fn one_record_of_one_agent_is_told_in_the_singular() {
+    let (page, _) = Store::of(1).report(&[]);
+    assert!(page.contains("<b>1</b> record<") && page.contains("<b>1</b> agent<"), "{page}");
 }
 
 #[test]
 fn text_from_the_log_is_no_markup_and_nothing_is_fetched() {
     let (page, _) = Store::of(300).report(&[]);
-    assert!(page.contains("&lt;img/src=x/onerror=alert(1)&gt;"));
+    assert!(untagged(&page).contains("&lt;img/src=x/onerror=alert(1)&gt;"));
     let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "").to_lowercase();
     for outside in ["<script", "<img", "<link", "http:", "https:", "url(", "@import", "javascript:"] {
         assert!(!page.contains(outside), "{outside}");
@@ -149,6 +183,6 @@ fn a_checkpoint_holds_for_its_own_log_and_for_no_other() {
         assert_eq!(is_valid, holds, "{page}");
         assert_eq!(page.contains("<td>holds</td>"), holds);
         assert_eq!(page.contains("The log does not verify."), !holds);
-        assert!(page.contains("<pre>example.com/log\n"), "the note is shown");
+        assert!(untagged(&page).contains("\nexample.com/log\n"), "the note is shown");
     }
 }

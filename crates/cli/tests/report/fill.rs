@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use rulekeep::escalation::Review;
+use rulekeep::intent::Input;
 use rulekeep::system::{Clock, Timestamp};
 use rulekeep::{Agent, Decision, Durability, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
 
@@ -37,10 +38,14 @@ const ASKED: [(&str, RiskLevel, &[&str]); 8] = [
     ("send_email", RiskLevel::Medium, &["email:send"]),
     ("plan_meeting", RiskLevel::Low, &["calendar:write", "email:send"]),
     ("export_contacts", RiskLevel::High, &["customer:read"]),
-    ("delete_file", RiskLevel::High, &["file:delete"]),
+    (DELETES, RiskLevel::High, &["file:delete"]),
     ("search_web", RiskLevel::Low, &["web:read"]),
     ("read_document", RiskLevel::Low, &["document:read"]),
 ];
+
+/// The action of requests that are calls of a shell, and denied.
+const DELETES: &str = "delete_folder";
+pub(crate) const COMMAND: &str = "rm -r /home/ann/Documents/ReconciliationReports/european-subsidiaries/overview-2026";
 
 /// A clock that a test sets.
 #[derive(Clone)]
@@ -73,7 +78,12 @@ pub(crate) fn fill(store: &Path, requests: u64) {
         } else {
             Intent::new(&named(agent), action, risk, capabilities).unwrap()
         };
-        let verdict = governor.enforce(&intent).unwrap();
+        let verdict = if intent.parsed_action.as_str() == DELETES {
+            let call = serde_json::json!({ "tool": "Bash", "arguments": { "command": COMMAND } }).to_string();
+            governor.enforce_input(&named(agent), Input::new(&call)).unwrap().enforcement
+        } else {
+            governor.enforce(&intent).unwrap()
+        };
         if verdict.decision == Decision::Escalate {
             answer(&governor, &clock, request, at);
         } else if verdict.decision == Decision::Allow && mixed % 3 == 0 {
@@ -102,9 +112,13 @@ fn answer(governor: &Governor, clock: &Set, request: u64, at: i64) {
     }
 }
 
-/// Includes an agent whose name is markup.
+/// Includes an agent whose name is markup, and one with a long name.
 fn named(agent: u64) -> String {
-    if agent == 9 { "<img/src=x/onerror=alert(1)>".to_owned() } else { format!("agent-{agent}") }
+    match agent {
+        8 => "customer-support-conversation-summarizer-production-2".to_owned(),
+        9 => "<img/src=x/onerror=alert(1)>".to_owned(),
+        _ => format!("agent-{agent}"),
+    }
 }
 
 /// Runs `rulekeep report` on a store.
