@@ -356,6 +356,20 @@ fn a_hook_that_is_registered_is_replaced_by_an_operator_alone() {
 }
 
 #[test]
+fn hosts_that_share_a_settings_file_are_named() {
+    let setup = Setup::new();
+    let names =
+        |answer: &setup::Answer| answer.code == 0 && answer.stdout.contains("Copilot CLI and VS Code both read");
+    let change = |verb: &str, host: &str| setup.operator(&["hook", verb, "--host", host, "--user", "--yes"]);
+    let (first, second) = (change("install", "copilot"), change("install", "vscode"));
+    assert!(names(&first) && names(&second) && second.stdout.contains("Nothing to change."), "{second:?}");
+    let ended = change("uninstall", "vscode");
+    assert!(names(&ended), "{ended:?}");
+    let nothing = change("uninstall", "copilot");
+    assert!(!names(&nothing) && nothing.stdout.contains("Nothing to change."), "{nothing:?}");
+}
+
+#[test]
 fn the_agents_socket_permits_no_way_out_of_the_rules() {
     let setup = Setup::new();
     let _up = setup.up();

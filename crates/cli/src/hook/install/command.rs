@@ -65,8 +65,10 @@ pub fn install(arguments: &InstallArguments, operator: &dyn Fn() -> Result<(), S
         operator()?;
     }
     place.carry_out(&changes)?;
-    if !changes.is_empty() {
-        println!("{}", Layout::of(place.host).note);
+    let layout = Layout::of(place.host);
+    let note = (!changes.is_empty()).then_some(layout.note);
+    for sentences in layout.shared.into_iter().chain(note) {
+        println!("{sentences}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,7 +81,12 @@ pub fn install(arguments: &InstallArguments, operator: &dyn Fn() -> Result<(), S
 pub fn uninstall(arguments: &UninstallArguments) -> Result<ExitCode, String> {
     let place = &arguments.place;
     let (home, project) = place.folders()?;
-    place.carry_out(&plan_uninstall(place.host, place.scope(), &home, &project)?)?;
+    let changes = plan_uninstall(place.host, place.scope(), &home, &project)?;
+    // Before it asks: the other host goes on without the hook.
+    if let Some(shared) = Layout::of(place.host).shared.filter(|_| !changes.is_empty()) {
+        println!("{shared}");
+    }
+    place.carry_out(&changes)?;
     Ok(ExitCode::SUCCESS)
 }
 

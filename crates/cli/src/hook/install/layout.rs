@@ -27,6 +27,8 @@ pub(super) struct Layout {
     pub(super) voids: Option<&'static str>,
     /// The variables that move the user's settings elsewhere.
     pub(super) moved_by: &'static [&'static str],
+    /// The sentence that the file is also that of another host.
+    pub(super) shared: Option<&'static str>,
     /// Sentences that a user of the host should read after the installation.
     pub(super) note: &'static str,
 }
@@ -214,6 +216,7 @@ static CLAUDE: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: &["CLAUDE_CONFIG_DIR"],
+    shared: None,
     note: "Claude Code reads the entries when a session starts. VS Code and Cursor can read this file too, and are then governed by it; do not register the hook for them as well. `disableAllHooks` in the settings of a project switches these hooks off, too.",
 };
 
@@ -227,6 +230,7 @@ static CODEX: Layout = Layout {
     manifest: None,
     voids: Some("version"),
     moved_by: &["CODEX_HOME"],
+    shared: None,
     note: "Codex skips a new or changed hook until you have reviewed it: start `codex`, open `/hooks` and trust the entries. Until then nothing is governed, and each change by this command needs a new review. Codex writes `-` in the name of an MCP server as `_`: policies name the server `my-srv` as `my_srv`.",
 };
 
@@ -244,6 +248,7 @@ static GEMINI: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: &["GEMINI_CLI_HOME"],
+    shared: None,
     note: "Gemini CLI skips the hooks of a project in a folder that it does not trust, and runs the tool when the hook crashes or is late: it has no switch for that. The calls of its sub-agents count as the agent's own.",
 };
 
@@ -269,6 +274,7 @@ static CURSOR: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: &[],
+    shared: None,
     note: "Cursor does not tell the server of an MCP tool before the tool runs. Open Cursor Settings, Hooks, to see that the entries are active.",
 };
 
@@ -293,7 +299,8 @@ static COPILOT: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: &["COPILOT_HOME"],
-    note: "Copilot CLI and VS Code both read this file: one entry governs both. Both run the tool when the hook is late. Copilot CLI skips the file of a project that it does not trust, and names an MCP tool `SERVER-TOOL`: policies name the whole as the tool.",
+    shared: Some("Copilot CLI and VS Code both read this file: one entry governs both."),
+    note: "Both hosts run the tool when the hook is late. Copilot CLI skips the file of a project that it does not trust, and names an MCP tool `SERVER-TOOL`: policies name the whole as the tool.",
 };
 
 static GOOSE: Layout = Layout {
@@ -311,6 +318,7 @@ static GOOSE: Layout = Layout {
     manifest: Some(("plugin.json", PLUGIN_MANIFEST)),
     voids: None,
     moved_by: &[],
+    shared: None,
     note: "goose reads the plugin when it starts. A plugin named in `disabledPlugins` is off. goose asks no hook about the calls of a sub-agent: let the policy deny or escalate the tool `delegate`, which starts one.",
 };
 
@@ -328,6 +336,7 @@ static OPENCODE: Layout = Layout {
     manifest: None,
     voids: None,
     moved_by: &["XDG_CONFIG_HOME"],
+    shared: None,
     note: "opencode loads the plugin when it starts, with version 1 of its plugin interface; version 2 does not load \
            it and reports no error. Where it cannot reach npm, its first turn waits for a minute or more.",
 };
