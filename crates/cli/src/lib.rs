@@ -16,6 +16,7 @@
 //! | `policy`, `log` | the commands of these names |
 //! | `serve`, `sidecar` | a governor for programs, over HTTP and over standard input and output |
 
+mod callers;
 mod client;
 mod daemon;
 pub mod doctor;

@@ -10,6 +10,7 @@ use rulekeep_server::calls::tools::{Pin, ToolPinForm};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
+use crate::callers::CallerOptions;
 use crate::client::{Client, Failure, Line};
 use crate::exec::{self, Confinement};
 use crate::home::Home;
@@ -55,9 +56,12 @@ pub(crate) struct Proxy {
     /// A header for every request to the server, as NAME: VALUE; can be given several times
     #[arg(long = "header", value_name = "HEADER", value_parser = header)]
     headers: Vec<(String, String)>,
-    /// Serves clients over HTTP at this loopback address, under /mcp, instead of on standard input and output
+    /// Serves clients over HTTP at this address, under /mcp, instead of on standard input and output; beyond loopback
+    /// with --public-url only
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
+    #[command(flatten)]
+    callers: CallerOptions,
 }
 
 /// The options of `rulekeep mcp accept`.
@@ -115,6 +119,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
         }
         command => command,
     };
+    let own = home.clone();
     let daemon = Arc::new(Daemon::connect(home)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
@@ -128,9 +133,11 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, String> {
                 rulekeep_mcp::wrap(daemon, WrapOptions::new(wrap.governed.governed(), command)).await
             }
             Command::Proxy(proxy) => {
-                let downstream = match proxy.listen {
-                    None => Downstream::Stdio,
-                    Some(address) => Downstream::Http(TcpListener::bind(address).await?),
+                let remote = proxy.callers.remote(own).map_err(rulekeep_mcp::Error::Options)?;
+                let downstream = match (proxy.listen, remote) {
+                    (None, _) => Downstream::Stdio,
+                    (Some(address), None) => Downstream::Http(TcpListener::bind(address).await?),
+                    (Some(address), Some(remote)) => Downstream::Callers(TcpListener::bind(address).await?, remote),
                 };
                 let options = ProxyOptions::new(proxy.governed.governed(), proxy.url, downstream);
                 let add = |options: ProxyOptions, (name, value)| options.header(name, value);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, ContentBlock,
-    ElicitRequest, ErrorData, InputRequest, InputRequiredResult, InputResponses, MetaObject, ServerRequest,
-    ServerResult,
+    CreateTaskResult, ElicitRequest, ErrorData, InputRequest, InputRequiredResult, InputResponses, MetaObject,
+    ServerRequest, ServerResult,
 };
 use rmcp::service::{RequestContext, ServiceError};
 use rulekeep::Outcome;
@@ -21,6 +21,7 @@ use crate::lines::Verbatim;
 use crate::refusal::Refusal;
 use crate::seal::{CallDigest, State};
 use crate::shared::Shared;
+use crate::tasks::{self, Task};
 use crate::upstream::{Upstream, parameters};
 
 /// A tool call in progress.
@@ -33,6 +34,8 @@ pub(crate) struct ToolCall {
     /// The arguments for the decision: an empty object if none are given.
     arguments: Value,
     digest: CallDigest,
+    /// The identity of the client.
+    client: Value,
 }
 
 /// The way in which the client can be asked.
@@ -65,13 +68,10 @@ impl ToolCall {
     ) -> Self {
         let (tool, given) = (params.name.to_string(), params.arguments.clone());
         let arguments = Value::Object(given.clone().unwrap_or_default());
-        let client = match session {
-            Some(session) => json!(session),
-            None => json!(context.client_info()),
-        };
+        let client = tasks::client(session, &context);
         let whole = json!([client, shared.governance.options.server, tool, arguments]).to_string();
         let digest = Sha256::digest(whole).into();
-        Self { shared, upstream, context, tool, given, arguments, digest }
+        Self { shared, upstream, context, tool, given, arguments, digest, client }
     }
 
     /// Decides on the call, and forwards it if it is granted.
@@ -80,7 +80,7 @@ impl ToolCall {
             (None, None) => None,
             (state, _) => match state.and_then(|text| self.shared.sealer.open(&text, &self.digest)) {
                 Some(state) => Some(state),
-                None => return Ok(refused(self.stale())),
+                None => return Err(self.stale()),
             },
         };
         let responses = params.input_responses.unwrap_or_default();
@@ -127,7 +127,7 @@ impl ToolCall {
     /// Continues with the client's answer to `input_required`.
     async fn resume(self, escalation: &str, responses: &InputResponses) -> Result<CallToolResponse, ErrorData> {
         let waiting = self.shared.pending.find(&self.digest).filter(|waiting| waiting.asked.id == escalation);
-        let Some(waiting) = waiting else { return Ok(refused(self.stale())) };
+        let Some(waiting) = waiting else { return Err(self.stale()) };
         let answer = responses.get(QUESTION).map(|result| Answer::of(result, &self.shared.governance));
         self.answered(waiting, answer).await
     }
@@ -262,6 +262,12 @@ impl ToolCall {
                 Ok(asked) => return self.server_asks(permit, asked).await,
                 Err(error) => unknown(format!("the server's question cannot be read: {error}")),
             },
+            Ok(result) if result["resultType"] == "task" && self.upstream.is_stateless() => {
+                match CreateTaskResult::deserialize(result) {
+                    Ok(created) => return Ok(self.continues(permit, created)),
+                    Err(error) => unknown(format!("the server's task cannot be read: {error}")),
+                }
+            }
             Ok(result) if is_tool_result(&result) => {
                 verbatim = self.context.extensions.get::<Verbatim>().map(|reply| (reply, self.complete(&result, text)));
                 let outcome = outcome(&result);
@@ -329,13 +335,23 @@ impl ToolCall {
         Ok(CallToolResponse::InputRequired(asked))
     }
 
-    fn stale(&self) -> Refusal {
+    /// Hands the client a task of the server, and follows it to its end.
+    fn continues(&self, permit: &Permit, created: CreateTaskResult) -> CallToolResponse {
+        let (id, client) = (created.task.task_id.clone(), self.client.clone());
+        let task = Task::new(id, client, self.tool.clone(), self.arguments.clone(), permit.clone());
+        let task = self.shared.tasks.add(task);
+        let (governance, upstream) = (self.shared.governance.clone(), Arc::clone(&self.upstream));
+        tokio::spawn(task.watch(governance, upstream, self.context.meta.clone(), created.clone()));
+        CallToolResponse::Task(created)
+    }
+
+    fn stale(&self) -> ErrorData {
         let why = format!(
             "the request state of this call of {:?} was not made by this gateway for this call, was used before, or has \
              expired. Make the call again without it.",
             self.tool
         );
-        Refusal::new("error", why).with("retryable", true)
+        ErrorData::invalid_params(why, None)
     }
 }
 
@@ -354,7 +370,7 @@ fn is_tool_result(result: &Value) -> bool {
     is_content && fields.get("resultType").is_none_or(|kind| kind == "complete")
 }
 
-fn outcome(result: &Value) -> Outcome {
+pub(crate) fn outcome(result: &Value) -> Outcome {
     match result.get("isError") {
         None | Some(Value::Null | Value::Bool(false)) => Outcome::Success,
         Some(_) => Outcome::Failure,
@@ -363,7 +379,7 @@ fn outcome(result: &Value) -> Outcome {
 
 /// Returns the form of a result that is observed under a task: its only text, or all that the client may show without
 /// image and sound data.
-fn observed(result: Value) -> Value {
+pub(crate) fn observed(result: Value) -> Value {
     let Value::Object(mut fields) = result else { return Value::Null };
     fields.retain(|name, _| !matches!(&**name, "_meta" | "isError" | "resultType"));
     let content = fields.entry("content").or_insert_with(|| json!([]));

@@ -22,6 +22,7 @@ use crate::handler::Gate;
 use crate::lines::Lines;
 use crate::options::{Downstream, ProxyOptions, WrapOptions};
 use crate::process::GRACE;
+use crate::remote;
 use crate::shared::Shared;
 use crate::upstream::Connector;
 
@@ -41,7 +42,7 @@ pub async fn wrap(calls: Arc<dyn Calls>, options: WrapOptions) -> Result<(), Err
         ));
     }
     let governance = Governance::new(calls, options.governed);
-    let shared = Shared::new(governance, Connector::Child(options.command)).map_err(Error::Options)?;
+    let shared = Shared::new(governance, Arc::new(Connector::Child(options.command))).map_err(Error::Options)?;
     Box::pin(serve_stdio(Arc::new(shared))).await
 }
 
@@ -56,11 +57,15 @@ pub async fn proxy(calls: Arc<dyn Calls>, options: ProxyOptions) -> Result<(), E
     let config = upstream_config(&options)?;
     // The program may already have installed a provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let governance = Governance::new(calls, options.governed);
-    let shared = Arc::new(Shared::new(governance, Connector::Http(config)).map_err(Error::Options)?);
+    let (connector, governed) = (Arc::new(Connector::Http(config)), options.governed);
+    let make = move |governed| Shared::new(Governance::new(Arc::clone(&calls), governed), Arc::clone(&connector));
+    let shared = |governed| make(governed).map(Arc::new).map_err(Error::Options);
     match options.downstream {
-        Downstream::Stdio => Box::pin(serve_stdio(shared)).await,
-        Downstream::Http(listener) => serve_http(shared, listener).await,
+        Downstream::Stdio => Box::pin(serve_stdio(shared(governed)?)).await,
+        Downstream::Http(listener) => serve_http(shared(governed)?, listener).await,
+        Downstream::Callers(listener, remote) => {
+            remote::serve(listener, remote, move |agent| make(governed.clone().agent(agent))).await
+        }
     }
 }
 
@@ -123,16 +128,31 @@ async fn next_of([one, two, three]: &mut [Signal; 3]) {
 pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Result<(), Error> {
     let address: SocketAddr = listener.local_addr()?;
     if !address.ip().is_loopback() {
-        let message =
-            format!("{address} is not a loopback address: clients are not authenticated; expected 127.0.0.1 or ::1");
+        let message = format!(
+            "{address} is not a loopback address: expected 127.0.0.1 or ::1, or callers that prove who they are"
+        );
         return Err(Error::Options(message));
     }
-    // No page in a browser may use this server.
-    let config = StreamableHttpServerConfig::default().enforce_origin_validation();
-    let gate = move || Ok(Gate::new(Arc::clone(&shared)));
-    let service = StreamableHttpService::new(gate, Arc::new(LocalSessionManager::default()), config);
+    let origins = ["127.0.0.1", "[::1]", "localhost"].map(|host| format!("http://{host}:{}", address.port()));
+    let service = service(shared, [], origins);
     Ok(axum::serve(listener, Router::new().nest_service(PATH, service)).await?)
 }
+
+/// The gateway over streamable HTTP, for requests to a loopback name or to one of these hosts, and not for pages of
+/// other origins in a browser.
+pub(crate) fn service(
+    shared: Arc<Shared>,
+    hosts: impl IntoIterator<Item = String>,
+    origins: impl IntoIterator<Item = String>,
+) -> Service {
+    let mut config = StreamableHttpServerConfig::default().with_allowed_origins(origins);
+    config.allowed_hosts.extend(hosts);
+    let gate = move || Ok(Gate::new(Arc::clone(&shared)));
+    StreamableHttpService::new(gate, Arc::new(LocalSessionManager::default()), config)
+}
+
+/// A gateway over streamable HTTP.
+pub(crate) type Service = StreamableHttpService<Gate, LocalSessionManager>;
 
 fn upstream_config(options: &ProxyOptions) -> Result<StreamableHttpClientTransportConfig, Error> {
     let is_address = |scheme: &str| options.url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty());
@@ -151,4 +171,4 @@ fn upstream_config(options: &ProxyOptions) -> Result<StreamableHttpClientTranspo
 }
 
 /// The path of the gateway's HTTP endpoint.
-const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";

@@ -1,18 +1,19 @@
-//! Requests of the client: tool calls are governed, tasks are refused, everything else passes through.
+//! Requests of the client: tool calls and their tasks are governed, everything else passes through.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest, CompleteRequest,
-    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-    ErrorData, GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
-    ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
-    ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig,
-    ServerResult, SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
-    Tool, UnsubscribeRequest, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelTaskRequest, ClientNotification,
+    ClientRequest, CompleteRequest, CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequest, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskRequest, GetTaskResult, InitializeRequestParams, InitializeResult, ListPromptsRequest,
+    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult, ListResourcesRequest,
+    ListResourcesResult, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ReadResourceRequest,
+    ReadResourceRequestParams, ReadResourceResponse, RootsListChangedNotification, ServerConfig, ServerResult,
+    SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequest, UnsubscribeRequestParams, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -25,6 +26,7 @@ use crate::lines::Verbatim;
 use crate::offer::Offer;
 use crate::refusal::Refusal;
 use crate::shared::{Line, Shared, own_name};
+use crate::tasks::{self, Task};
 use crate::upstream::{Client, Session, Upstream, error_of};
 
 /// Extracts a result of the expected kind.
@@ -76,6 +78,11 @@ impl Gate {
     ) -> Result<ServerResult, ErrorData> {
         let upstream = self.upstream(context).await?;
         upstream.forward(request.into(), context, None).await.map_err(error_of)
+    }
+
+    /// Finds a task that a call of this client created.
+    fn task(&self, id: &str, context: &RequestContext<RoleServer>) -> Result<Arc<Task>, ErrorData> {
+        self.shared.tasks.find(id, &tasks::client(self.session.get().map(|_| self.number), context))
     }
 
     /// Passes on a notification of a client with a session.
@@ -192,6 +199,36 @@ impl ServerHandler for Gate {
         }
         let session = self.session.get().map(|_| self.number);
         ToolCall::new(Arc::clone(&self.shared), upstream, session, &request, context).run(request).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = self.task(&request.task_id, &context)?;
+        let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(request));
+        let result = expect!(self.forward(request, &context).await?, GetTaskResult)?;
+        task.settle(&self.shared.governance, &result.task).await?;
+        Ok(result)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.task(&request.task_id, &context)?;
+        self.forward(ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(request)), &context).await.map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.task(&request.task_id, &context)?;
+        self.forward(ClientRequest::CancelTaskRequest(CancelTaskRequest::new(request)), &context).await.map(drop)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

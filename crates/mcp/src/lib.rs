@@ -17,11 +17,13 @@
 //! | `call.rs` | processing a tool call: decision, approval, forwarding, outcome |
 //! | `approval.rs` | waiting escalations, and the question to the user |
 //! | `seal.rs` | sealed state that a client returns once |
+//! | `remote.rs` | callers that prove who they are, each as an agent of its own |
 //! | `shared.rs` | state shared by clients, and their connections to the server |
 //! | `refusal.rs` | refusals as tool errors |
 //! | `handler.rs` | requests of the client |
 //! | `listen.rs` | subscriptions to changes on the server |
 //! | `lines.rs` | messages as lines, and the text of results |
+//! | `tasks.rs` | calls that continue as tasks |
 //! | `process.rs` | the server as a process group |
 //! | `progress.rs` | progress in order with results |
 //! | `upstream.rs` | the connection to the server, and its requests and notifications |
@@ -43,8 +45,10 @@ mod options;
 mod process;
 mod progress;
 mod refusal;
+mod remote;
 mod seal;
 mod shared;
+mod tasks;
 mod upstream;
 
 #[cfg(test)]
@@ -53,3 +57,4 @@ mod tests;
 pub use calls::{CallError, Calls};
 pub use entry::{Error, proxy, wrap};
 pub use options::{Downstream, Governed, ProxyOptions, WrapOptions};
+pub use remote::{Callers, Refused, Remote};

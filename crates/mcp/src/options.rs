@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::remote::Remote;
+
 /// The governance options of both entry points.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -122,6 +124,9 @@ pub enum Downstream {
     /// One client on standard input and output.
     Stdio,
     /// Clients over streamable HTTP on this listener, at the path `/mcp`. It must be bound to a loopback address,
-    /// because the gateway does not authenticate its clients, and all of them are the same agent.
+    /// because these clients do not prove who they are, and all of them are the same agent.
     Http(TcpListener),
+    /// Callers over streamable HTTP on this listener, at the path `/mcp`, who prove who they are. Each is an agent of
+    /// its own, instead of [`Governed::agent_id`].
+    Callers(TcpListener, Remote),
 }

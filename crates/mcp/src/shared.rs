@@ -11,6 +11,7 @@ use crate::approval::Pending;
 use crate::catalogue::Catalogue;
 use crate::governance::Governance;
 use crate::seal::Sealer;
+use crate::tasks::Tasks;
 use crate::upstream::{Client, Connector, Upstream};
 
 /// State shared by all clients of the gateway.
@@ -21,7 +22,8 @@ pub(crate) struct Shared {
     pub(crate) sealer: Sealer,
     /// Number of gates so far, one for each session or connection.
     pub(crate) gates: AtomicU64,
-    connector: Connector,
+    pub(crate) tasks: Tasks,
+    connector: Arc<Connector>,
     /// The connection for clients without a session.
     pub(crate) stateless: Line,
 }
@@ -35,13 +37,14 @@ pub(crate) struct Line {
 }
 
 impl Shared {
-    pub(crate) fn new(governance: Governance, connector: Connector) -> Result<Self, String> {
+    pub(crate) fn new(governance: Governance, connector: Arc<Connector>) -> Result<Self, String> {
         Ok(Self {
             governance,
             catalogue: Arc::default(),
             pending: Pending::default(),
             sealer: Sealer::new()?,
             gates: AtomicU64::new(0),
+            tasks: Tasks::default(),
             connector,
             stateless: Line::default(),
         })

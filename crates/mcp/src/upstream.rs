@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject, ResultType, ServerCapabilities,
-    ServerNotification, ServerRequest, ServerResult, TASKS_EXTENSION_ID,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, DetailedTask, ErrorData,
+    GetTaskParams, GetTaskRequest, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    RequestMetaObject, ResultType, ServerCapabilities, ServerNotification, ServerRequest, ServerResult,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
@@ -167,8 +168,20 @@ impl Upstream {
     /// Returns the server's capabilities, without those that the gateway does not pass through.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let mut capabilities = self.running.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
-        without_tasks(&mut capabilities.extensions);
+        if !self.is_stateless() {
+            without_tasks(&mut capabilities.extensions);
+        }
         capabilities
+    }
+
+    /// Asks for the state of a task. `clients` is the metadata of the request that created it.
+    pub(crate) async fn task(&self, id: &str, clients: &RequestMetaObject) -> Result<DetailedTask, ServiceError> {
+        let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
+        let options = PeerRequestOptions::no_options().with_meta(self.meta(clients));
+        match self.peer().send_cancellable_request(request, options).await?.await_response().await? {
+            ServerResult::GetTaskResult(result) => Ok(result.task),
+            _ => Err(ServiceError::UnexpectedResponse),
+        }
     }
 
     pub(crate) fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
@@ -225,9 +238,6 @@ impl Upstream {
         object.remove("io.modelcontextprotocol/protocolVersion");
         if !self.is_stateless() {
             object.retain(|key, _| !key.starts_with("io.modelcontextprotocol/"));
-        } else if let Some(mut capabilities) = clients.client_capabilities() {
-            without_tasks(&mut capabilities.extensions);
-            meta.set_client_capabilities(capabilities);
         }
         meta
     }
@@ -323,7 +333,7 @@ pub(crate) fn error_of(error: ServiceError) -> ErrorData {
     }
 }
 
-/// Removes the task extension, because results of a task would bypass the gateway.
+/// Removes the task extension, which the gateway passes in the stateless revision only.
 fn without_tasks(extensions: &mut Option<rmcp::model::ExtensionCapabilities>) {
     if let Some(extensions) = extensions {
         extensions.remove(TASKS_EXTENSION_ID);

@@ -14,4 +14,5 @@ mod pins;
 mod server;
 mod verbs;
 
+pub(crate) use server::AgentOfKey;
 pub(crate) use verbs::{DownOptions, StatusOptions, UpOptions, down, status, up};

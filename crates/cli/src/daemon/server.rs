@@ -57,6 +57,14 @@ enum Side {
     Operators,
 }
 
+/// The parameters of `session/agent`, which answers the agent that the holder of an API key is.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct AgentOfKey {
+    pub(crate) key: String,
+    /// The origin of the key, under which rejected keys are counted.
+    pub(crate) caller: String,
+}
+
 /// The state of a running daemon.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -224,6 +232,10 @@ impl Server {
                 (Side::Agents, "escalation/approve") => {
                     params.call().and_then(|review| self.agree(review, &asked)).map(|answered| json!(answered))
                 }
+                (Side::Operators, "session/agent") => params.fields().and_then(|asked: AgentOfKey| {
+                    let admitted = self.gateway.admit(Some(&asked.key), &asked.caller)?;
+                    admitted.agent().map(|agent| json!(agent))
+                }),
                 (Side::Operators, "daemon/status") => Ok(json!(self.status())),
                 (Side::Operators, "daemon/stop") => access.admin(&self.gateway).map(|()| {
                     self.end("rulekeep down");

@@ -1,5 +1,6 @@
 //! The home, the daemon and the hook process, as real processes.
 
+mod callers;
 mod confined;
 mod damaged;
 #[path = "../setup/mod.rs"]

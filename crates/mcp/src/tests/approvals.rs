@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const TOOLS: &[(&str, &str)] = &[("send_email", "Sends an email."), ("read_page", "Reads a page.")];
 
-fn approve(office: &Office) {
+pub(super) fn approve(office: &Office) {
     let waiting = office.governor.escalations().pending().unwrap();
     assert_eq!(waiting.len(), 1, "one call is one question");
     office.governor.escalations().approve(waiting[0].id, Review::by("ann")).unwrap();
@@ -139,12 +139,12 @@ async fn a_state_is_good_for_one_retry_of_its_own_call() {
         (call("send_email"), "rulekeep1.AAAA"),
         (call("send_email"), "esc_1"),
     ] {
-        let refused = client.call_tool(retry(params, state)).await.unwrap();
-        assert!(refusal(&refused)["reasoning"].as_str().unwrap().contains("request state"), "{refused:?}");
+        let refused = client.call_tool(retry(params, state)).await.unwrap_err().to_string();
+        assert!(refused.contains("-32602") && refused.contains("request state"), "{refused}");
     }
     assert!(server.calls().is_empty());
     is_done(&client.call_tool(retry(call("send_email"), &state)).await.unwrap());
-    refusal(&client.call_tool(retry(call("send_email"), &state)).await.unwrap());
+    assert!(client.call_tool(retry(call("send_email"), &state)).await.is_err());
     assert_eq!(server.calls().len(), 1);
     let sent = server.called.lock().unwrap()[0].clone();
     assert_eq!((sent.input_responses, sent.request_state), (None, None), "the server sees nothing of it");

@@ -9,6 +9,7 @@ use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
     RunningServiceCancellationToken, SubscriptionContext,
 };
+use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use rmcp::{ClientHandler, RoleClient, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
 
@@ -30,6 +31,9 @@ pub(super) struct Server {
     /// Other methods that reached it.
     pub(super) seen: Arc<Mutex<Vec<String>>>,
     pub(super) connections: Arc<AtomicUsize>,
+    tasks: TaskManager,
+    /// Lets tasks of `read_long` end.
+    pub(super) end: Arc<tokio::sync::Notify>,
     /// Ends the latest connection.
     running: Arc<Mutex<Option<RunningServiceCancellationToken>>>,
 }
@@ -121,8 +125,44 @@ impl ServerHandler for Server {
                 let requests = [("page".to_owned(), InputRequest::Elicitation(ElicitRequest::new(question)))];
                 Ok(InputRequiredResult::new(Some(requests.into()), Some("state of the server".to_owned())).into())
             }
+            "read_long" => {
+                let end = Arc::clone(&self.end);
+                let task = self.tasks.spawn(TaskOptions::default().with_poll_interval_ms(1), move |task| {
+                    Box::pin(async move {
+                        tokio::select! {
+                            () = task.cancelled() => Err(TaskExit::Cancelled),
+                            () = end.notified() => Ok(CallToolResult::success(vec![ContentBlock::text("done")])),
+                        }
+                    })
+                });
+                Ok(CreateTaskResult::new(task).into())
+            }
+            "read_long_failing" => {
+                let failed = Err(TaskExit::Error(ErrorData::internal_error("no page", None)));
+                let task = self.tasks.spawn(TaskOptions::default(), move |_| Box::pin(async move { failed }));
+                Ok(CreateTaskResult::new(task).into())
+            }
             _ => Ok(CallToolResult::success(text("done")).into()),
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.seen.lock().unwrap().push("tasks/get".to_owned());
+        self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.seen.lock().unwrap().push("tasks/update".to_owned());
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.seen.lock().unwrap().push("tasks/cancel".to_owned());
+        self.tasks.cancel_task(&request.task_id)
     }
 
     async fn read_resource(
@@ -169,6 +209,7 @@ impl ServerHandler for Server {
 /// The user of the client.
 #[derive(Clone)]
 pub(super) struct User {
+    name: &'static str,
     forms: bool,
     /// The answers to questions, in order; the last one is repeated.
     answers: Arc<Mutex<Vec<ElicitResult>>>,
@@ -182,12 +223,17 @@ pub(super) struct User {
 impl User {
     pub(super) fn without_forms() -> Self {
         Self {
+            name: "test-client",
             forms: false,
             answers: Arc::default(),
             asked: Arc::default(),
             progress: Arc::default(),
             changes: Arc::default(),
         }
+    }
+
+    pub(super) fn named(name: &'static str) -> Self {
+        Self { name, ..Self::without_forms() }
     }
 
     pub(super) fn answering(answers: &[ElicitResult]) -> Self {
@@ -201,9 +247,9 @@ pub(super) fn yes() -> ElicitResult {
 
 impl ClientHandler for User {
     fn get_info(&self) -> ClientConfig {
-        let builder = ClientCapabilities::builder();
+        let builder = ClientCapabilities::builder().enable_tasks();
         let capabilities = if self.forms { builder.enable_elicitation().build() } else { builder.build() };
-        ClientConfig::new(capabilities, Implementation::new("test-client", "1"))
+        ClientConfig::new(capabilities, Implementation::new(self.name, "1"))
     }
 
     async fn create_elicitation(
@@ -274,8 +320,13 @@ pub(super) async fn join(shared: Arc<Shared>, user: User, revision: Revision) ->
 
 /// A new gateway in front of the server.
 pub(super) fn shared(office: &Arc<Office>, governed: Governed, server: &Server) -> Arc<Shared> {
+    before(office, governed, connector(server))
+}
+
+/// The way to this server.
+pub(super) fn connector(server: &Server) -> Connector {
     let server = server.clone();
-    let upstream = Connector::Stream(Box::new(move || {
+    Connector::Stream(Box::new(move || {
         let (near, far) = tokio::io::duplex(1 << 16);
         let server = server.clone();
         server.connections.fetch_add(1, Ordering::SeqCst);
@@ -285,14 +336,13 @@ pub(super) fn shared(office: &Arc<Office>, governed: Governed, server: &Server) 
             running.waiting().await
         });
         near
-    }));
-    before(office, governed, upstream)
+    }))
 }
 
 /// A new gateway in front of what the connector reaches.
 pub(super) fn before(office: &Arc<Office>, governed: Governed, upstream: Connector) -> Arc<Shared> {
     let governance = Governance::new(Arc::clone(office) as Arc<dyn Calls>, governed);
-    Arc::new(Shared::new(governance, upstream).unwrap())
+    Arc::new(Shared::new(governance, Arc::new(upstream)).unwrap())
 }
 
 pub(super) fn call(tool: &str) -> CallToolRequestParams {

@@ -5,6 +5,7 @@ use super::lines::{TOOLS, result, server};
 use crate::entry::serve_http;
 use crate::{Downstream, Error, ProxyOptions, proxy};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -21,6 +22,7 @@ async fn contradicting_headers_and_calls_of_web_pages_do_not_pass() {
         ("Mcp-Method: tools/call\r\n", 400, Some(-32020), 0),
         (&format!("{call}Origin: https://evil.example\r\n"), 403, None, 0),
         (call, 200, None, 1),
+        (&format!("{call}Origin: http://127.0.0.1:{}\r\n", address.port()), 200, None, 2),
     ] {
         let answer = post(address, "127.0.0.1", headers, &body).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{headers}: {answer}");
@@ -29,7 +31,7 @@ async fn contradicting_headers_and_calls_of_web_pages_do_not_pass() {
     }
     let rebound = post(address, "evil.example", call, &body).await;
     assert!(rebound.starts_with("HTTP/1.1 403 "), "{rebound}");
-    assert_eq!(server.calls().len(), 1);
+    assert_eq!(server.calls().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,10 +47,10 @@ async fn content_of_an_unknown_kind_passes_as_text() {
     }
 }
 
-const CALL: &str = "Mcp-Method: tools/call\r\nMcp-Name: read_page\r\n";
+pub(super) const CALL: &str = "Mcp-Method: tools/call\r\nMcp-Name: read_page\r\n";
 
 /// A call of a client without a session.
-fn body() -> Value {
+pub(super) fn body() -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
@@ -58,13 +60,20 @@ fn body() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
 }
 
-async fn post(address: std::net::SocketAddr, host: &str, headers: &str, body: &Value) -> String {
-    let body = body.to_string();
+pub(super) async fn post(address: SocketAddr, host: &str, headers: &str, body: &Value) -> String {
+    let headers = format!(
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: \
+         2026-07-28\r\n{headers}"
+    );
+    send(address, "POST /mcp", host, &headers, Some(body)).await
+}
+
+/// Sends a request, and returns the answer as it came, up to the end of the connection.
+pub(super) async fn send(address: SocketAddr, line: &str, host: &str, headers: &str, body: Option<&Value>) -> String {
+    let (port, body) = (address.port(), body.map(Value::to_string).unwrap_or_default());
+    let length = body.len();
     let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {host}:{}\r\nContent-Type: application/json\r\nAccept: application/json, \
-         text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
-        address.port(),
-        body.len()
+        "{line} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
     );
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();

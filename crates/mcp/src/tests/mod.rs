@@ -9,3 +9,5 @@ mod office;
 mod pass_through;
 mod process;
 mod quarantine;
+mod remote;
+mod tasks;

@@ -9,14 +9,15 @@ use std::sync::atomic::Ordering;
 const TOOLS: &[(&str, &str)] = &[("read_page", "Reads a page.")];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_seen_as_it_is_but_for_tasks() {
+async fn the_server_is_seen_as_it_is_with_tasks_without_sessions() {
     for revision in BOTH {
         let (office, server) = (Office::in_memory(), Server::with(TOOLS));
         let client = connect(&office, governed(), &server, User::without_forms(), revision).await;
         let info = client.peer_info().unwrap();
         assert_eq!(info.server_info.as_ref().unwrap().name, "wiki-server", "{revision:?}");
         assert_eq!(info.instructions.as_deref(), Some("Ask for pages."));
-        assert!(info.capabilities.resources.is_some() && !info.capabilities.supports_tasks());
+        assert!(info.capabilities.resources.is_some());
+        assert_eq!(info.capabilities.supports_tasks(), revision == Revision::Stateless);
         assert_eq!(server.connections.load(Ordering::SeqCst), 1);
     }
 }

@@ -113,6 +113,11 @@ impl Entry {
         self.record.agents.is_empty() || self.record.agents.iter().any(|known| known.as_str() == agent_id)
     }
 
+    pub(super) fn only_agent(&self) -> Option<&AgentId> {
+        let [agent] = self.record.agents.as_slice() else { return None };
+        Some(agent)
+    }
+
     pub(super) fn is_limited_to_agents(&self) -> bool {
         !self.record.agents.is_empty()
     }

@@ -41,6 +41,7 @@ use std::sync::{Arc, OnceLock};
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
 
+use rulekeep::agent::AgentId;
 use rulekeep::escalation::{EscalationId, Review};
 use rulekeep::extension::KeyId;
 use rulekeep::system::Timestamp;
@@ -344,6 +345,17 @@ impl Admitted {
             }),
             _ => Ok(review.identified(self.entry.identity())),
         }
+    }
+
+    /// The agent that the holder of the key is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] unless the key has the scope `agent` and is limited to a single agent.
+    pub fn agent(&self) -> Result<&AgentId, Error> {
+        self.entry.only_agent().ok_or_else(|| Error::Forbidden {
+            message: "this needs an API key of the scope agent that is limited to a single agent".to_owned(),
+        })
     }
 
     /// Checks that the key is an admin key.
