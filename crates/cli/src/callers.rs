@@ -18,13 +18,13 @@ use crate::home::Home;
 #[derive(clap::Args)]
 pub(crate) struct CallerOptions {
     /// The URL under which callers reach the gateway, which is the audience of their tokens
-    #[arg(long, value_name = "URL", requires = "listen", requires = "callers")]
+    #[arg(long, value_name = "URL", requires_all = ["listen", "callers"], conflicts_with_all = ["agent", "ask_user", "task"])]
     public_url: Option<String>,
     /// Serves callers with an API key that is limited to one agent, as that agent
     #[arg(long, requires = "public_url", group = "callers")]
     api_keys: bool,
     /// Serves callers with an access token of this OAuth 2.1 authorization server
-    #[arg(long, value_name = "URL", requires = "public_url", requires = "jwks", group = "callers")]
+    #[arg(long, value_name = "URL", requires_all = ["public_url", "jwks"], group = "callers")]
     issuer: Option<String>,
     /// The file with the public keys of the authorization server, as a JWK Set; it may change while the gateway runs
     #[arg(long, value_name = "FILE", requires = "issuer")]
@@ -79,10 +79,7 @@ impl Callers for Known {
 impl Known {
     fn agent_of_token(&self, tokens: &Verifier, token: &str) -> Result<String, Refused> {
         let claims = tokens.check(token, SystemClock.now()).map_err(|error| match error {
-            Error::Keys { .. } => {
-                eprintln!("{error}");
-                Refused::Unchecked("the keys of the authorization server cannot be read".to_owned())
-            }
+            Error::Keys { .. } => unchecked(&error.to_string()),
             error => Refused::Token(error.to_string()),
         })?;
         if let Some(lacking) = self.needed.iter().find(|scope| !claims.scopes.contains(scope)) {
@@ -115,14 +112,20 @@ impl Keys {
             Some(open) => open,
             None => Line::operator(&self.home)
                 .and_then(|line| line.ok_or_else(|| "the rulekeep daemon does not run".to_owned()))
-                .map_err(Refused::Unchecked)?,
+                .map_err(|why| unchecked(&why))?,
         };
         let answer = line.insert(open).call("session/agent", &asked);
         answer.map_err(|Failure { code, message, .. }| match code.as_str() {
             "UNAUTHORIZED" => Refused::Token(message),
             "FORBIDDEN" => Refused::Caller(message),
             "RATE_LIMITED" => Refused::Busy(message),
-            _ => Refused::Unchecked(message),
+            _ => unchecked(&message),
         })
     }
+}
+
+/// Tells the operator why callers cannot be checked. That is nothing for callers.
+fn unchecked(why: &str) -> Refused {
+    eprintln!("no caller can be checked: {why}");
+    Refused::Unchecked("the gateway cannot check callers at present".to_owned())
 }

@@ -341,7 +341,8 @@ impl ToolCall {
         let task = Task::new(id, client, self.tool.clone(), self.arguments.clone(), permit.clone());
         let task = self.shared.tasks.add(task);
         let (governance, upstream) = (self.shared.governance.clone(), Arc::clone(&self.upstream));
-        tokio::spawn(task.watch(governance, upstream, self.context.meta.clone(), created.clone()));
+        let (meta, interval) = (self.context.meta.clone(), created.task.poll_interval_ms);
+        tokio::spawn(task.watch(governance, upstream, meta, interval, permit.timeout));
         CallToolResponse::Task(created)
     }
 

@@ -97,7 +97,7 @@ pub(crate) async fn serve(
     let path = format!("{WELL_KNOWN}{}", url.path().trim_end_matches('/'));
     let door = Arc::new(Door {
         metadata: (!remote.authorization_servers.is_empty()).then(|| format!("{origin}{path}")),
-        host: authority.host().to_owned(),
+        host: authority.host().trim_matches(['[', ']']).to_owned(),
         origin,
         remote,
         make: Box::new(make),
@@ -210,7 +210,8 @@ impl Door {
             Some(("scope", scopes.as_str())).filter(|_| !scopes.is_empty()),
             self.metadata.as_deref().map(|url| ("resource_metadata", url)),
         ];
-        let challenge = format!("Bearer {}", parts.into_iter().flatten().map(quoted).collect::<Vec<_>>().join(", "));
+        let parts = parts.into_iter().flatten().map(quoted).collect::<Vec<_>>().join(", ");
+        let challenge = format!("Bearer {parts}").trim_end().to_owned();
         let body = json!({ "error": code.unwrap_or("access_denied"), "error_description": why }).to_string();
         let own: Option<(HeaderName, String)> = match status {
             StatusCode::TOO_MANY_REQUESTS => Some((RETRY_AFTER, "60".to_owned())),

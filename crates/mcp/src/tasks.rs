@@ -5,9 +5,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{CreateTaskResult, DetailedTask, ErrorData, RequestMetaObject, TaskPayload};
+use rmcp::model::{
+    CancelTaskParams, CancelTaskRequest, ClientRequest, DetailedTask, ErrorData, GetTaskParams, GetTaskRequest,
+    RequestMetaObject, ServerResult, TaskPayload,
+};
 use rulekeep::Outcome;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::call::{observed, outcome};
 use crate::governance::{Governance, Permit};
@@ -92,29 +96,38 @@ impl Task {
         }
     }
 
-    /// Asks the server for the task until it has ended, whether or not the client does.
+    /// Asks the server for the task until it has ended, whether or not the client does, and to cancel it when the time
+    /// that the decision allows is over.
     pub(crate) async fn watch(
         self: Arc<Self>,
         governance: Governance,
         upstream: Arc<Upstream>,
         meta: RequestMetaObject,
-        created: CreateTaskResult,
+        mut interval: Option<u64>,
+        timeout: Option<Duration>,
     ) {
-        let mut interval = created.task.poll_interval_ms;
+        let mut end = timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            tokio::time::sleep(interval.map_or(USUAL_PAUSE, Duration::from_millis).clamp(LEAST_PAUSE, MOST_PAUSE))
-                .await;
+            let pause = interval.map_or(USUAL_PAUSE, Duration::from_millis).clamp(LEAST_PAUSE, MOST_PAUSE);
+            let next = Instant::now() + pause;
+            tokio::time::sleep_until(end.map_or(next, |end| end.min(next))).await;
             if !matches!(&*self.standing.lock().await, Standing::Open(_)) {
                 return;
             }
-            match upstream.task(&self.id, &meta).await {
-                Ok(state) => {
-                    interval = state.task.poll_interval_ms;
+            if end.take_if(|end| *end <= Instant::now()).is_some() {
+                let cancel = CancelTaskRequest::new(CancelTaskParams::new(&self.id));
+                let cancelled = upstream.send(ClientRequest::CancelTaskRequest(cancel), &meta).await;
+                tracing::info!(task = self.id, ?cancelled, "the time that the decision allows is over");
+            }
+            let get = GetTaskRequest::new(GetTaskParams::new(&self.id));
+            match upstream.send(ClientRequest::GetTaskRequest(get), &meta).await {
+                Ok(ServerResult::GetTaskResult(state)) => {
+                    interval = state.task.task.poll_interval_ms;
                     // A result that is withheld is refused to the client when it asks.
-                    let _ = self.settle(&governance, &state).await;
+                    let _ = self.settle(&governance, &state.task).await;
                 }
-                Err(error) => {
-                    tracing::warn!(task = self.id, %error, "the outcome of a task is unknown");
+                lost => {
+                    tracing::warn!(task = self.id, ?lost, "the outcome of a task is unknown");
                     let mut standing = self.standing.lock().await;
                     if let Standing::Open(permit) = &*standing {
                         governance.report(permit, None).await;

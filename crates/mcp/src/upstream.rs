@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, DetailedTask, ErrorData,
-    GetTaskParams, GetTaskRequest, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    RequestMetaObject, ResultType, ServerCapabilities, ServerNotification, ServerRequest, ServerResult,
-    TASKS_EXTENSION_ID,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ClientResult, ErrorData, Implementation,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject, ResultType, ServerCapabilities,
+    ServerNotification, ServerRequest, ServerResult, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions,
@@ -174,14 +173,14 @@ impl Upstream {
         capabilities
     }
 
-    /// Asks for the state of a task. `clients` is the metadata of the request that created it.
-    pub(crate) async fn task(&self, id: &str, clients: &RequestMetaObject) -> Result<DetailedTask, ServiceError> {
-        let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
+    /// Sends a request of the gateway itself, with the metadata of an earlier request of the client.
+    pub(crate) async fn send(
+        &self,
+        request: ClientRequest,
+        clients: &RequestMetaObject,
+    ) -> Result<ServerResult, ServiceError> {
         let options = PeerRequestOptions::no_options().with_meta(self.meta(clients));
-        match self.peer().send_cancellable_request(request, options).await?.await_response().await? {
-            ServerResult::GetTaskResult(result) => Ok(result.task),
-            _ => Err(ServiceError::UnexpectedResponse),
-        }
+        self.peer().send_cancellable_request(request, options).await?.await_response().await
     }
 
     pub(crate) fn notifications(&self) -> broadcast::Receiver<ServerNotification> {

@@ -1,5 +1,7 @@
 //! The MCP gateway for callers who prove who they are: API keys of the daemon, and access tokens.
 
+#![allow(clippy::unwrap_used)] // a helper that cannot go on fails its test
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
@@ -132,6 +134,8 @@ fn a_gateway_beyond_loopback_needs_callers_who_prove_themselves() {
         (&url, 2, "--api-keys"),
         (&["--api-keys"], 2, "--public-url"),
         (&[url[0], url[1], "--issuer", "https://login.example"], 2, "--jwks"),
+        (&[url[0], url[1], "--api-keys", "--ask-user"], 2, "--ask-user"),
+        (&[url[0], url[1], "--api-keys", "--agent", "desk"], 2, "--agent"),
         (&[url[0], url[1], "--issuer", "https://login.example", "--jwks", "/nonexistent"], 1, "/nonexistent"),
         (&[url[0], "gate.example", "--api-keys"], 1, "public URL"),
     ] {
@@ -167,7 +171,7 @@ fn the_holder_of_a_key_for_one_agent_is_that_agent() {
     gateway.answers(&busy, 200, "done");
     gateway.answers(&busy, 429, "retry-after: 60");
     setup.down();
-    gateway.answers(&bob, 503, "daemon does not run");
+    gateway.answers(&bob, 503, "cannot check callers");
     let _up = setup.up();
     gateway.answers(&bob, 200, "done");
 }
@@ -195,7 +199,7 @@ fn the_subject_of_an_access_token_is_an_agent() {
     }
     gateway.answers(setup.key(), 401, "invalid_token");
     std::fs::write(&jwks, "{").unwrap();
-    gateway.answers(token("live"), 503, "cannot be read");
+    gateway.answers(token("live"), 503, "cannot check callers");
     std::fs::write(&jwks, json!({ "keys": [samples["jwks"]["keys"][0]] }).to_string()).unwrap();
     gateway.answers(token("live"), 401, "kid");
 }

@@ -165,7 +165,7 @@ async fn a_call_whose_server_leaves_is_unknown_and_the_next_connects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_beyond_its_decisions_time_is_cancelled() {
     let (office, server) = (Office::in_memory(), Server::with(TOOLS));
-    office.hurry();
+    office.hurry(50);
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
     let late = client.call_tool(call("read_slowly")).await.unwrap();
     assert!(refusal(&late)["reasoning"].as_str().unwrap().contains("time"), "{late:?}");

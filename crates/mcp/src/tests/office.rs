@@ -86,10 +86,10 @@ impl Office {
         *self.failing.lock().unwrap() = Some(method);
     }
 
-    /// Limits calls granted from now on to 50 milliseconds.
-    pub(super) fn hurry(&self) {
+    /// Limits calls granted from now on to this time.
+    pub(super) fn hurry(&self, milliseconds: u32) {
         let granting = "effect = \"allow\"\n";
-        let text = POLICIES.replace(granting, &format!("{granting}constraints = {{ timeoutMs = 50 }}\n"));
+        let text = POLICIES.replace(granting, &format!("{granting}constraints = {{ timeoutMs = {milliseconds} }}\n"));
         let set = PolicySet::parse(&text, PolicyFormat::Toml, "tests.toml").unwrap();
         self.governor.policies().load(set).unwrap();
     }

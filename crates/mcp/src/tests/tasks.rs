@@ -66,6 +66,16 @@ async fn a_task_is_open_to_the_client_that_created_it_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_cancelled_when_the_time_of_its_decision_is_over() {
+    let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+    office.hurry(2000);
+    let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
+    started(&client, "read_long").await;
+    until(|| server.seen.lock().unwrap().contains(&"tasks/cancel".to_owned())).await;
+    until(|| office.count("outcome/report") == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_whose_server_is_gone_has_an_unknown_outcome() {
     let (office, server) = (Office::in_memory(), Server::with(&[TOOLS[0], ("read_gone", "Reads a page.")]));
     let client = connect(&office, governed(), &server, User::without_forms(), Revision::Stateless).await;
