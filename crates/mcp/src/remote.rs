@@ -88,9 +88,10 @@ pub(crate) async fn serve(
     make: impl Fn(String) -> Result<Shared, String> + Send + Sync + 'static,
 ) -> Result<(), Error> {
     let wrong = || Error::Options(format!("the public URL {:?}: expected https:// or http:// and a host", remote.url));
-    let url: Uri = remote.url.parse().map_err(|_| wrong())?;
-    let (Some(scheme @ ("https" | "http")), Some(authority), None) = (url.scheme_str(), url.authority(), url.query())
-    else {
+    // Not parts of a resource's URL (RFC 9728, section 1.2), or not readable as a path.
+    let plain = Some(&remote.url).filter(|url| !url.contains(['#', '?', '{', '}']));
+    let url: Uri = plain.and_then(|url| url.parse().ok()).ok_or_else(wrong)?;
+    let (Some(scheme @ ("https" | "http")), Some(authority)) = (url.scheme_str(), url.authority()) else {
         return Err(wrong());
     };
     let origin = format!("{scheme}://{authority}");

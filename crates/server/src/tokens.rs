@@ -125,7 +125,7 @@ impl Verifier {
         if header.alg.family() == AlgorithmFamily::Hmac {
             return Err(Error::Algorithm);
         }
-        let key = header.kid.and_then(|kid| keys.0.get(&kid)).ok_or(Error::UnknownKey)?;
+        let key = header.kid.and_then(|kid| keys.get(&kid)).ok_or(Error::UnknownKey)?;
         if !key.algorithms.contains(&header.alg) {
             return Err(Error::Algorithm);
         }
@@ -167,9 +167,9 @@ impl Verifier {
         }
         if known.0 != text {
             *known = (Vec::new(), Arc::default()); // no key of an earlier file counts beside a broken one
-            *known = (text.clone(), Arc::new(Keys::parse(&text).map_err(failed)?));
+            *known = (text.clone(), Arc::new(Key::all(&text).map_err(failed)?));
         }
-        if known.1.0.is_empty() {
+        if known.1.is_empty() {
             return Err(failed("it has no key for signatures with a kid: expected a JWK Set (RFC 7517)".to_owned()));
         }
         Ok(Arc::clone(&known.1))
@@ -190,8 +190,7 @@ impl Verifier {
 }
 
 /// The usable keys of a file, by `kid`.
-#[derive(Debug, Default)]
-struct Keys(HashMap<String, Key>);
+type Keys = HashMap<String, Key>;
 
 /// A public key, and the algorithms it may be used with.
 #[derive(Debug)]
@@ -200,8 +199,9 @@ struct Key {
     algorithms: Vec<Algorithm>,
 }
 
-impl Keys {
-    fn parse(text: &[u8]) -> Result<Self, String> {
+impl Key {
+    /// Reads the usable keys of a JWK Set.
+    fn all(text: &[u8]) -> Result<Keys, String> {
         #[derive(Deserialize)]
         struct Set {
             keys: Vec<Value>,
@@ -216,11 +216,9 @@ impl Keys {
                 return Err(format!("two keys have the kid {kid:?}"));
             }
         }
-        Ok(Self(keys))
+        Ok(keys)
     }
-}
 
-impl Key {
     /// The key, if it is one for signatures of a supported asymmetric algorithm.
     fn of(jwk: &Jwk) -> Option<Self> {
         if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {

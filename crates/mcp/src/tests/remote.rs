@@ -13,6 +13,7 @@ use rulekeep::{Agent, ProofQuery, Tier};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
@@ -152,13 +153,15 @@ async fn the_metadata_names_the_authorization_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_token_of_a_caller_does_not_reach_the_server() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", upstream.local_addr().unwrap());
     let connector = Connector::Http(StreamableHttpClientTransportConfig::with_uri(url));
     let address = served(&Office::in_memory(), connector).await;
     let headers = format!("{CALL}Authorization: Bearer as-a\r\n");
     tokio::spawn(async move { post(address, "gate.example", &headers, &body()).await });
-    let (mut stream, _) = upstream.accept().await.unwrap();
+    let connection = tokio::time::timeout(Duration::from_secs(30), upstream.accept()).await;
+    let (mut stream, _) = connection.expect("it connects").unwrap();
     let mut seen = vec![0; 1 << 14];
     let length = stream.read(&mut seen).await.unwrap();
     let seen = String::from_utf8_lossy(&seen[..length]).to_lowercase();
@@ -167,7 +170,15 @@ async fn the_token_of_a_caller_does_not_reach_the_server() {
 
 #[tokio::test]
 async fn a_public_url_has_a_scheme_and_a_host_and_no_query() {
-    for url in ["gate.example/mcp", "/mcp", "ftp://gate.example/mcp", "https://gate.example/mcp?x=1", "https://"] {
+    for url in [
+        "gate.example/mcp",
+        "/mcp",
+        "ftp://gate.example/mcp",
+        "https://gate.example/mcp?x=1",
+        "https://gate.example/#x",
+        "https://gate.example/{x",
+        "https://",
+    ] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let remote = Remote::new(url, Arc::new(Told));
         let error = remote::serve(listener, remote, |_| Err(String::new())).await.unwrap_err();
