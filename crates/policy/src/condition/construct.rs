@@ -7,7 +7,8 @@ use super::MAX_PATTERN_BYTES;
 use super::error::ConditionError;
 use super::facts::{Facts, Typed, expect, finish};
 use super::names::{self, Method};
-use super::tree::{Function, Kind, Node, Relation, Root, TextFunction};
+use super::time::{is_zone, zone_names};
+use super::tree::{Function, Kind, Node, Part, Relation, Root, TextFunction};
 use super::types::Type;
 use super::value::{List, Value};
 use rulekeep_types::document::did_you_mean;
@@ -165,6 +166,10 @@ pub(super) fn function(at: usize, name: &str, arguments: Vec<Typed>) -> Result<T
 /// Method calls `x.name(...)` other than macros.
 pub(super) fn method(at: usize, of: Typed, name: &str, arguments: Vec<Typed>) -> Result<Typed> {
     match names::find(names::METHODS, name) {
+        Some(Method::Plain(Function::Part(part))) if !arguments.is_empty() => {
+            let [zone] = exactly(at, name, arguments)?;
+            part_in(at, name, part, of, zone)
+        }
         Some(Method::Plain(function)) => {
             let [] = exactly(at, name, arguments)?;
             call(at, name, function, of)
@@ -206,6 +211,28 @@ fn call(at: usize, name: &str, function: Function, argument: Typed) -> Result<Ty
         return Err(ConditionError::new(at, format!("{name} expects {wanted}")));
     }
     Ok(typed)
+}
+
+/// A part of a timestamp in a time zone. A zone that is written out has to exist.
+fn part_in(at: usize, name: &str, part: Part, of: Typed, zone: Typed) -> Result<Typed> {
+    if !of.kind.may_be(&Type::Timestamp) {
+        return Err(ConditionError::new(
+            at,
+            format!("{name} takes a time zone only of a timestamp, not of {}", of.kind),
+        ));
+    }
+    expect(&zone, &Type::Text)?;
+    if let Kind::Constant(Value::Text(text)) = &resolved(&zone.node).kind
+        && !is_zone(text)
+    {
+        let meant = did_you_mean(text, zone_names());
+        let expected =
+            if meant.is_empty() { "; expected a name such as \"Europe/Berlin\", or \"+02:00\"" } else { &meant };
+        let at = usize::try_from(zone.node.at).unwrap_or(usize::MAX);
+        return Err(ConditionError::new(at, format!("{:?} is not a time zone{expected}", &**text)));
+    }
+    let facts = Facts::over([&of, &zone]);
+    finish(at, Kind::PartIn(part, Box::new([of.node, zone.node])), Type::Int, facts)
 }
 
 fn exactly<const N: usize>(at: usize, name: &str, arguments: Vec<Typed>) -> Result<[Typed; N]> {

@@ -52,6 +52,11 @@ impl<'a> Run<'a> {
                 let argument = self.value(argument, frame)?;
                 functions::call(*function, argument, &self.work).map_err(|problem| problem.at(node.at))
             }
+            Kind::PartIn(part, parts) => {
+                let [of, zone] = &**parts;
+                let (of, zone) = (self.value(of, frame)?, self.text(zone, frame)?);
+                functions::part_in(*part, &of, &zone).map_err(|problem| problem.at(node.at))
+            }
             Kind::TextCall(function, parts) => self.text_call(node, *function, parts, frame),
             Kind::Matches(text, pattern) => {
                 let text = self.text(text, frame)?;

@@ -3,10 +3,10 @@
 
 use super::error::Problem;
 use super::time::{
-    duration_part, duration_text, in_range, parse_duration, parse_timestamp, timestamp_in_range, timestamp_part,
-    timestamp_text,
+    duration_part, duration_text, in_range, moved_to_zone, parse_duration, parse_timestamp, timestamp_in_range,
+    timestamp_part, timestamp_text,
 };
-use super::tree::{Function, Operator};
+use super::tree::{Function, Operator, Part};
 use super::value::{List, Text, Value, Work, whole};
 use super::{MAX_BUILT_ITEMS, MAX_TEXT_BYTES};
 
@@ -109,6 +109,13 @@ pub(super) fn call<'a>(function: Function, value: Value<'a>, work: &Work) -> Res
         }
         (Function::Part(_), other) => Err(other.expected("timestamp")),
     }
+}
+
+/// A part of a timestamp by the clocks of a time zone.
+pub(super) fn part_in<'a>(part: Part, of: &Value<'_>, zone: &str) -> Result<Value<'a>> {
+    let Value::Timestamp(millis) = of else { return Err(of.expected("timestamp")) };
+    let there = moved_to_zone(*millis, zone).ok_or(Problem::Unreadable("time zone"))?;
+    Ok(Value::Int(timestamp_part(there, part)))
 }
 
 /// The number of characters of a text, items of a list, or entries of a map.

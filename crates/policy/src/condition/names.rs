@@ -66,10 +66,12 @@ pub(super) const METHODS: &[(&str, Method)] = &[
     ("getMonth", Method::Plain(Function::Part(Part::Month))),
     ("getDate", Method::Plain(Function::Part(Part::Date))),
     ("getDayOfMonth", Method::Plain(Function::Part(Part::DayOfMonth))),
+    ("getDayOfYear", Method::Plain(Function::Part(Part::DayOfYear))),
     ("getDayOfWeek", Method::Plain(Function::Part(Part::DayOfWeek))),
     ("getHours", Method::Plain(Function::Part(Part::Hours))),
     ("getMinutes", Method::Plain(Function::Part(Part::Minutes))),
     ("getSeconds", Method::Plain(Function::Part(Part::Seconds))),
+    ("getMilliseconds", Method::Plain(Function::Part(Part::Milliseconds))),
 ];
 
 pub(super) const FUNCTIONS: &[(&str, Function)] = &[

@@ -1,6 +1,7 @@
 //! Durations, and the parts of timestamps.
 
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, Offset, TimeZone, Utc};
+use chrono_tz::Tz;
 
 use super::tree::Part;
 use rulekeep_types::Timestamp;
@@ -74,19 +75,56 @@ pub(super) fn duration_text(millis: i64) -> String {
 /// A part of a timestamp, counted as CEL does: months, days of the month and days of the week from 0, the date from
 /// 1, the week from Sunday.
 pub(super) fn timestamp_part(millis: i64, part: Part) -> i64 {
-    let date = || DateTime::<Utc>::from(Timestamp::from_millis(millis)).date_naive();
+    // A zone east of UTC may be in the year 10000 already, past what a `Timestamp` holds.
+    let date = || DateTime::from_timestamp_millis(millis).unwrap_or_default().date_naive();
     let of_day = millis.rem_euclid(MILLIS_PER_DAY);
     match part {
         Part::FullYear => i64::from(date().year()),
         Part::Month => i64::from(date().month0()),
         Part::Date => i64::from(date().day()),
         Part::DayOfMonth => i64::from(date().day0()),
+        Part::DayOfYear => i64::from(date().ordinal0()),
         // 1970-01-01 was a Thursday.
         Part::DayOfWeek => (millis.div_euclid(MILLIS_PER_DAY) + 4).rem_euclid(7),
         Part::Hours => of_day / 3_600_000,
         Part::Minutes => of_day / 60_000 % 60,
         Part::Seconds => of_day / 1_000 % 60,
+        Part::Milliseconds => of_day % 1_000,
     }
+}
+
+/// The timestamp moved by the offset that a time zone has at this moment, so that its parts are those of the zone's
+/// clocks. `None` if there is no such zone: an IANA name such as `Europe/Berlin`, or `+02:00`.
+pub(super) fn moved_to_zone(millis: i64, zone: &str) -> Option<i64> {
+    let seconds = match fixed_offset(zone) {
+        Some(seconds) => seconds,
+        None => {
+            let at = DateTime::<Utc>::from(Timestamp::from_millis(millis)).naive_utc();
+            i64::from(zone.parse::<Tz>().ok()?.offset_from_utc_datetime(&at).fix().local_minus_utc())
+        }
+    };
+    millis.checked_add(seconds * 1_000)
+}
+
+/// Returns whether the text names a time zone.
+pub(super) fn is_zone(text: &str) -> bool {
+    moved_to_zone(0, text).is_some()
+}
+
+/// The names of the time zones, for suggestions.
+pub(super) fn zone_names() -> impl Iterator<Item = &'static str> {
+    chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
+}
+
+/// The seconds of an offset from UTC: hours and minutes, with or without a sign.
+fn fixed_offset(text: &str) -> Option<i64> {
+    let (hours, minutes) = text.strip_prefix(['+', '-']).unwrap_or(text).split_once(':')?;
+    let number = |digits: &str, below: i64| match leading_digits(digits) {
+        (all, "") if all.len() == 2 => all.parse::<i64>().ok().filter(|number| *number < below),
+        _ => None,
+    };
+    let seconds = number(hours, 24)? * 3_600 + number(minutes, 60)? * 60;
+    Some(if text.starts_with('-') { -seconds } else { seconds })
 }
 
 /// The whole duration in hours, minutes or seconds.

@@ -37,6 +37,8 @@ pub(super) enum Kind {
     Index(Box<[Node; 2]>),
     List(Box<[Node]>),
     Call(Function, Box<Node>),
+    /// A part of a timestamp in the time zone that the second node names.
+    PartIn(Part, Box<[Node; 2]>),
     TextCall(TextFunction, Box<[Node; 2]>),
     Matches(Box<Node>, Regex),
     Macro(Macro, Box<[Node; 2]>),
@@ -125,17 +127,19 @@ pub(super) enum Function {
     Part(Part),
 }
 
-/// A part of a timestamp in UTC; the last three also apply to a duration.
+/// A part of a timestamp; hours, minutes and seconds also apply to a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     FullYear,
     Month,
     Date,
     DayOfMonth,
+    DayOfYear,
     DayOfWeek,
     Hours,
     Minutes,
     Seconds,
+    Milliseconds,
 }
 
 /// Tests of one text against another.

@@ -292,9 +292,30 @@ impl Writer<'_> {
                 format!("int({})", self.expression(of, depth))
             }
             3 => {
-                let part =
-                    self.sign(&["FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "Hours", "Minutes", "Seconds"]);
-                format!("({}).get{part}()", self.expression(Of::Timestamp, depth))
+                let part = self.sign(&[
+                    "FullYear",
+                    "Month",
+                    "Date",
+                    "DayOfMonth",
+                    "DayOfYear",
+                    "DayOfWeek",
+                    "Hours",
+                    "Minutes",
+                    "Seconds",
+                    "Milliseconds",
+                ]);
+                let zone = self.sign(&[
+                    "",
+                    "",
+                    "'Europe/Berlin'",
+                    "'America/St_Johns'",
+                    "'Asia/Kathmandu'",
+                    "'UTC'",
+                    "'-09:30'",
+                    "'02:00'",
+                    "intent.risk",
+                ]);
+                format!("({}).get{part}({zone})", self.expression(Of::Timestamp, depth))
             }
             4 => format!("-({})", self.expression(Of::Int, depth)),
             5 => format!("({})[{}]", self.expression(Of::Ints, depth), self.random.below(3)),

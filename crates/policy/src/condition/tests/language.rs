@@ -60,6 +60,11 @@ const TRUE: &[&str] = &[
     "duration('90m').getHours() == 1 && duration('90m').getMinutes() == 90 && now - duration('15s') == timestamp('2026-01-31T09:30:00Z')",
     "now.getFullYear() == 2026 && now.getMonth() == 0 && now.getDate() == 31 && now.getDayOfMonth() == 30",
     "now.getDayOfWeek() == 6 && now.getHours() == 9 && now.getMinutes() == 30 && now.getSeconds() == 15",
+    "now.getDayOfYear() == 30 && timestamp('2026-12-31T00:00:01.25Z').getMilliseconds() == 250",
+    "now.getHours('Europe/Berlin') == 10 && now.getMinutes('Asia/Kathmandu') == 15 && now.getHours('UTC') == 9",
+    "timestamp('2026-07-01T22:30:00Z').getDate('Europe/Berlin') == 2 && timestamp('2026-03-29T01:00:00Z').getHours('Europe/Berlin') == 3",
+    "now.getHours('+02:00') == 11 && now.getHours('02:00') == 11 && now.getMinutes('-09:45') == 45 && now.getDayOfWeek('-23:59') == 5",
+    "now.getHours('Europe/' + (context.currency == 'EUR' ? 'Berlin' : 'London')) == 10",
     // The getters count in UTC whatever the literal's offset is; the `cel` crate counts in that offset.
     "timestamp('1969-12-31T23:59:58+02:00').getHours() == 21",
     // A literal that does not look like a name: fields may be reserved words.
@@ -100,6 +105,15 @@ fn what_fails_says_what_where_and_of_which_types_but_no_value() {
             "timestamp(context.secret) < now",
             r#"the text is not a valid timestamp at byte 0, "timestamp(context.secret) < now""#,
         ),
+        (
+            "now.getHours(context.currency) == 1",
+            r#"the text is not a valid time zone at byte 4, "getHours(context.currency) == 1""#,
+        ),
+        (
+            "now.getHours('+' + context.currency) == 1",
+            r#"the text is not a valid time zone at byte 4, "getHours('+' + context.currency) == 1""#,
+        ),
+        ("context.amount.getHours('UTC') == 1", r#"expected timestamp, found int at byte 15, "getHours('UTC') == 1""#),
         ("now + duration('200000h') * 1 > now", "at byte 26: * does not take duration and int"),
         ("context.many.all(x, x == 0)", r#"more than 256 items at byte 13, "all(x, x == 0)""#),
         (
