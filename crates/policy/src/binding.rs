@@ -66,6 +66,20 @@ impl Globs {
         self.list.iter().map(Glob::as_str)
     }
 
+    /// Returns whether every glob of the other clause lies within one of these. The other clause is of a grant or, like
+    /// this one, of a restriction.
+    pub(super) fn cover(&self, other: &Self, fact: Option<Fact>, grants: bool) -> bool {
+        let is_of_paths = fact.is_none_or(|fact| fact.kinds().has(Kind::Path));
+        let others = if grants { &other.list } else { &other.folded };
+        let is_within = |glob: &Glob| {
+            let folded = Glob::new(&glob.as_str().to_lowercase());
+            // Without a folder, a glob does not bind trees that are read.
+            let binds = |wide: &Glob| !is_of_paths || !wide.literal_prefix().is_empty();
+            self.folded.iter().any(|wide| *wide == folded || binds(wide) && wide.covers(&folded))
+        };
+        !others.is_empty() && others.iter().all(is_within)
+    }
+
     /// Compiles globs for grants, whose regular expression with case is `exact`, and those for restrictions.
     pub(super) fn new<'g>(
         granted: impl IntoIterator<Item = &'g String>,

@@ -7,10 +7,9 @@ use super::document::Document;
 use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Rule};
+use super::unmatchable;
 use rulekeep_types::document::Report;
-use rulekeep_types::{
-    Action, Capability, Classification, Operation, Problem, Resource, RiskLevel, Severity, Tier, risk_floor,
-};
+use rulekeep_types::{Action, Capability, Operation, Problem, Resource, RiskLevel, Severity, Tier, risk_floor};
 
 /// Reports the problems of a document as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
@@ -147,11 +146,10 @@ fn warn_of_idle_rules(rules: &[Rule], report: &mut Report<'_>) {
 
 fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<String> {
     if !can_match(rule) {
-        // A condition that never holds has its own warning.
-        let message = "this rule can never match: what it names is more sensitive than its classification range allows";
-        return (!is_matchable(rule)).then(|| message.to_owned());
+        // A condition that is always false has its own warning.
+        return rule.never.as_ref().map(|reason| format!("this rule can never match: {reason}"));
     }
-    if let Some(message) = too_low_a_risk(rule) {
+    if let Some(message) = too_low_a_risk(rule).or_else(|| unmatchable::unless_built(rule)) {
         return Some(message);
     }
     let reach = Reach::of(rule);
@@ -169,16 +167,18 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         let (id, line) = (&deny.id, deny.line);
         return Some(format!("this degrade grants nothing: the deny {id:?} on line {line} covers what remains"));
     }
-    // Constraints and limits apply to what the reviewer approves.
-    if effect == Effect::Allow
-        && rule.constraints.is_empty()
-        && rule.limit.is_none()
-        && let Some(asks) = coverers.find(Effect::Escalate, &reach, any)
-    {
-        let (id, line) = (&asks.id, asks.line);
-        return Some(format!(
-            "this allow never grants without an approval: the escalate {id:?} on line {line} covers it"
-        ));
+    // Constraints and limits apply to what the reviewer approves, and to what a degrade leaves.
+    if effect == Effect::Allow && rule.constraints.is_empty() && rule.limit.is_none() {
+        if let Some(asks) = coverers.find(Effect::Escalate, &reach, any) {
+            let (id, line) = (&asks.id, asks.line);
+            return Some(format!(
+                "this allow never grants without an approval: the escalate {id:?} on line {line} covers it"
+            ));
+        }
+        if let Some(degrade) = coverers.find(Effect::Degrade, &reach, any) {
+            let (id, line) = (&degrade.id, degrade.line);
+            return Some(format!("this allow never decides anything: the degrade {id:?} on line {line} covers it"));
+        }
     }
     // Of two equal rules the earlier one is kept.
     let is_kept = |other: usize, known: &Rule| {
@@ -261,17 +261,9 @@ fn says_as_much(known: &Rule, rule: &Rule) -> bool {
     does_as_much && !adds_words
 }
 
-/// Returns whether a request can match, as far as its classification and constant conditions show.
+/// Returns whether a request can match, as far as the rule alone shows.
 fn can_match(rule: &Rule) -> bool {
-    rule.conditions.constant() != Some(false) && is_matchable(rule)
-}
-
-/// Returns whether some data is as little sensitive as the rule requires.
-fn is_matchable(rule: &Rule) -> bool {
-    let (capabilities, Some(most)) = (&rule.matches.capabilities, rule.matches.levels.classes().max()) else {
-        return true;
-    };
-    capabilities.is_empty() || capabilities.iter().any(|pattern| least_class(pattern).is_none_or(|least| least <= most))
+    rule.conditions.constant() != Some(false) && rule.never.is_none()
 }
 
 /// Warns that a governor assigns a higher risk to everything that the rule names than the rule accepts. A tool's
@@ -288,14 +280,6 @@ fn too_low_a_risk(rule: &Rule) -> Option<String> {
         "this rule can match only when a tool's risk is overridden: its match implies risk {least} or higher, and its \
          range ends at {most}"
     ))
-}
-
-/// The lowest classification that the data can have; some resources are always sensitive.
-fn least_class(pattern: &CapabilityPattern) -> Option<Classification> {
-    // The public part of a key is not secret, whatever its resource is called.
-    let resource = pattern.resource.as_deref().filter(|resource| *resource != Resource::Credential.as_str())?;
-    let capability = format!("{resource}:{}", pattern.operation.as_deref().unwrap_or("read")).parse().ok()?;
-    Classification::floor(&Action::unknown(), &[capability])
 }
 
 /// The lowest risk that a governor assigns to anything a pattern matches.

@@ -317,9 +317,35 @@ fn homes(glob: &str) -> impl Iterator<Item = String> {
 
 /// Reads globs over commands. A final ` *` also matches no words.
 fn command_globs(node: Node, field: &str, report: &mut Report<'_>) -> Names {
+    let at = node.at;
     let globs = globs(node, field, report);
+    for glob in &globs {
+        if let Some(wrong) = odd_command(glob) {
+            report.warn(at, field, format!("{:?} probably never matches: {wrong}", excerpt(glob)));
+        }
+    }
     let bare = globs.iter().filter_map(|glob| glob.strip_suffix(" *"));
     Names::new(globs.iter().map(String::as_str).chain(bare))
+}
+
+/// The reason a glob is not written as commands are compared.
+fn odd_command(glob: &str) -> Option<&'static str> {
+    let is_operator = |word: &str| word.ends_with(';') || ["&&", "||", "|", "&", ">", ">>", "<"].contains(&word);
+    let first = glob.split(' ').next().unwrap_or_default();
+    let variable = first.split_once('=').map(|(name, _)| name);
+    if glob.contains(['"', '\'']) {
+        Some("commands are compared without quotes")
+    } else if glob.split(' ').any(is_operator) || glob.contains("$(") || glob.contains('`') {
+        Some("each command of a line is compared by itself, without redirections")
+    } else if variable
+        .is_some_and(|name| !name.is_empty() && !name.contains(|c: char| c != '_' && !c.is_alphanumeric()))
+    {
+        Some("commands are compared without the variables that are set for them")
+    } else if glob.contains("  ") {
+        Some("commands are compared with one blank between words")
+    } else {
+        None
+    }
 }
 
 /// A glob over commands with the letters of each option sorted. An option with a wildcard stays.
@@ -353,6 +379,9 @@ fn warn_of_odd_glob(fact: Fact, path: &str, at: usize, globs: &[String], report:
             }
             Fact::Urls if splits_host(&Glob::new(glob)) => {
                 "it ends within the host, so no allow takes it; write a / behind the host"
+            }
+            Fact::Formats if !FORMATS.iter().any(|format| Glob::new(&glob.to_lowercase()).matches(format)) => {
+                "no request has such a format, so it never matches"
             }
             Fact::Paths if !glob.starts_with(['/', '~', '*']) => {
                 "a relative path only binds below the working folder that the request states"
@@ -427,6 +456,8 @@ const NAMED_FIELDS: &[&str] = &[
 ];
 /// The fields that only `match` has.
 const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "runs", "trees", "not"];
+/// The formats that a request can have.
+const FORMATS: &[&str] = &["text", "tool_call", "shell", "sql", "http", "code"];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

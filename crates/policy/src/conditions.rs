@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use super::condition::{Bindings, Condition, Scope};
-use super::rule::Clause;
+use super::rule::{Clause, Match};
 use rulekeep_types::document::{Fields, Node, Report};
-use rulekeep_types::excerpt;
+use rulekeep_types::{RiskLevel, Tier, excerpt};
 
 /// The conditions of one rule.
 #[derive(Debug, Default)]
@@ -87,6 +87,18 @@ impl Conditions {
             (Some(true), Some(false)) => Some(true),
             _ => None,
         }
+    }
+
+    /// A value that no request has, if the conditions never hold for requests that the clauses match.
+    pub(super) fn contradiction(&self, matches: &Match) -> Option<String> {
+        if self.is_empty() {
+            return None;
+        }
+        let tiers = Tier::ALL.iter().filter(|tier| matches.levels.has_tier(**tier)).map(|tier| tier.as_str());
+        let risks = RiskLevel::ALL.iter().filter(|risk| matches.levels.has_risk(**risk)).map(|risk| risk.as_str());
+        let agents = matches.agents.exact().filter(|_| matches.agents.globs().is_empty());
+        let [tiers, risks, agents]: [Vec<&str>; 3] = [tiers.collect(), risks.collect(), agents.collect()];
+        Condition::contradiction(self.when.as_ref(), self.unless.as_ref(), [&tiers, &risks, &agents])
     }
 
     /// The condition that keeps the rule from matching, if any.

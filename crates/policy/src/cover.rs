@@ -80,12 +80,12 @@ fn covers_capabilities(wide: &[CapabilityPattern], narrow: &[CapabilityPattern])
 
 /// The presence of a name that a clause could match: every request has an agent and an action, only some have labels.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum IsThere {
+pub(super) enum IsThere {
     Always,
     Perhaps,
 }
 
-fn covers_names(wide: &Names, narrow: &Names, is_there: IsThere) -> bool {
+pub(super) fn covers_names(wide: &Names, narrow: &Names, is_there: IsThere) -> bool {
     if names_any(wide, is_there) {
         return true;
     }
@@ -106,8 +106,14 @@ fn covers_environments(wide: &Match, narrow: &Match) -> bool {
 fn covers_context(wide: &Match, narrow: &Match) -> bool {
     // A restricting rule also matches values that cannot be compared; an allowing rule does not.
     wide.context.iter().all(|clause| {
-        let mut same = narrow.context.iter().filter(|one| one.key == clause.key && one.pattern == clause.pattern);
-        same.any(|one| !clause.allows || one.allows)
+        let mut same = narrow.context.iter().filter(|one| one.key == clause.key);
+        same.any(|one| {
+            let is_within = || match (&clause.globs, &one.globs) {
+                (Some(wide), Some(narrow)) => !clause.allows && wide.cover(narrow, one.fact, one.allows),
+                _ => false,
+            };
+            (one.pattern == clause.pattern || is_within()) && (!clause.allows || one.allows)
+        })
     })
 }
 

@@ -15,6 +15,7 @@ use super::limit::Limit;
 use super::pattern::CapabilityPattern;
 use super::reviewers::Reviewers;
 use super::rule::{DEFAULT_EXPIRY, ENVIRONMENT_KEY, Effect, Match, Pattern, Rule, Runs};
+use super::unmatchable;
 use super::value;
 use rulekeep_types::document::{Fields, Node, Report};
 use rulekeep_types::{CALLERS_KEYS, Constraints, Operation, PARSED_KEYS, RiskLevel};
@@ -157,12 +158,13 @@ impl RuleReader<'_> {
             expires: expires.unwrap_or(DEFAULT_EXPIRY),
             to,
             reason: reason.map(String::into_boxed_str),
-            matches,
             constraints: constraints.unwrap_or_else(Constraints::new),
+            never: unmatchable::reason(&matches, &conditions).map(String::into_boxed_str),
             conditions,
             limit,
             severity,
             layer: 0,
+            matches,
             at,
             line: report.line_of(at),
         };

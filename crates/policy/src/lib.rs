@@ -44,6 +44,7 @@ mod request;
 mod reviewers;
 mod rule;
 mod set;
+mod unmatchable;
 mod value;
 mod verdict;
 

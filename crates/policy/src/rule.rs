@@ -74,6 +74,9 @@ pub(super) struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Limit>,
     pub(super) constraints: Constraints,
+    /// The reason no request can match, as far as the rule alone shows.
+    #[serde(skip)]
+    pub(super) never: Option<Box<str>>,
     /// Byte offset of the rule in its document.
     #[serde(skip)]
     pub(super) at: usize,
@@ -356,18 +359,23 @@ impl Match {
 
     /// The first clause over operands, if none of these speaks of what the capability acts on: that a file lies in a
     /// folder grants no access to the host that it is fetched from, and the host no writing of files.
-    fn speaks_of_others(&self, capability: Option<&Capability>) -> Option<&ContextClause> {
-        let needed = match capability?.resource()? {
+    pub(super) fn speaks_of_others(&self, capability: Option<&Capability>) -> Option<&ContextClause> {
+        let needed = Self::kinds_of(capability?.resource()?)?;
+        let kinds = |clause: &ContextClause| clause.fact.filter(|fact| fact.is_target()).map(Fact::kinds);
+        let speaks = |clause: &ContextClause| kinds(clause).is_some_and(|kinds| kinds.meets(needed));
+        let first = self.context.iter().find(|clause| kinds(clause).is_some())?;
+        (!self.context.iter().any(speaks)).then_some(first)
+    }
+
+    /// The kinds of operands that a resource is named by; `None` if it has no certain ones.
+    pub(super) fn kinds_of(resource: Resource) -> Option<Kinds> {
+        Some(match resource {
             Resource::Web | Resource::Network => Kinds::of(&[Kind::Host, Kind::Url]),
             Resource::Email | Resource::Message => Kinds::of(&[Kind::Recipient, Kind::Host, Kind::Url, Kind::Account]),
             Resource::Database => Kinds::of(&[Kind::Table]),
             Resource::File | Resource::Config | Resource::Credential => Kinds::of(&[Kind::Path]),
             _ => return None,
-        };
-        let kinds = |clause: &ContextClause| clause.fact.filter(|fact| fact.is_target()).map(Fact::kinds);
-        let speaks = |clause: &ContextClause| kinds(clause).is_some_and(|kinds| kinds.meets(needed));
-        let first = self.context.iter().find(|clause| kinds(clause).is_some())?;
-        (!self.context.iter().any(speaks)).then_some(first)
+        })
     }
 
     /// Relates one act to the clauses about acts.

@@ -8,6 +8,7 @@
 
 mod check;
 mod construct;
+mod contradiction;
 mod error;
 mod evaluate;
 mod facts;
@@ -26,13 +27,14 @@ mod tests;
 use std::sync::Arc;
 
 use check::Builder;
+use contradiction::{Literal, alternatives, contradiction, together};
 use error::Fault;
 pub(crate) use error::{ConditionError, EvaluationError};
 use evaluate::Run;
 use facts::Facts;
 #[cfg(all(test, not(conformance)))]
 pub(super) use names::tests::described;
-use tree::{Kind, Node};
+use tree::{Kind, Node, Root};
 use types::Type;
 use value::Value;
 
@@ -114,6 +116,18 @@ impl Condition {
             Kind::Constant(Value::Bool(holds)) => Some(holds),
             _ => None,
         }
+    }
+
+    /// A value that no request has, if `when` can never hold while `unless` does not. `known` are the words that a tier,
+    /// a risk and, unless empty, an agent's id may be.
+    pub(crate) fn contradiction(when: Option<&Self>, unless: Option<&Self>, known: [&[&str]; 3]) -> Option<String> {
+        let roots = [Root::Tier, Root::Risk, Root::AgentId].into_iter().zip(known);
+        let known = roots
+            .filter(|(_, words)| !words.is_empty())
+            .map(|(root, words)| Literal::word(root, words.iter().copied()));
+        let conditions = [(when, true), (unless, false)].into_iter();
+        let conditions = conditions.filter_map(|(condition, wanted)| Some(alternatives(&condition?.0.root, wanted)));
+        contradiction(&conditions.fold(vec![known.collect()], together))
     }
 
     fn error(&self, fault: Fault) -> EvaluationError {

@@ -399,6 +399,146 @@ fn unmatchable_rules_and_tiers_without_a_grant_are_told() {
     );
 }
 
+#[test]
+fn a_rule_whose_parts_exclude_each_other_is_told() {
+    let left = |what: &str| format!("this rule can never match: its conditions and clauses leave no value for {what}");
+    let excludes =
+        |clause: &str| format!("this rule can never match: match.not.{clause} excludes all that match.{clause} names");
+    for (rule, expected) in [
+        ("when = \"now.getMonth() == 12\"", Some(left("now.getMonth() from 0 to 11"))),
+        (
+            "when = \"now.getHours('Europe/Berlin') >= 18 && now.getHours('Europe/Berlin') < 8\"",
+            Some(left("now.getHours(\"Europe/Berlin\") from 0 to 23")),
+        ),
+        ("when = \"now.getHours('Europe/Berlin') >= 18 && now.getHours('UTC') < 8\"", None),
+        ("when = \"now.getHours() >= 18 || now.getHours() < 8\"", None),
+        ("when = \"duration('40h').getHours() > 23\"", None),
+        ("when = \"now.getDayOfWeek() in [7, 8]\"", Some(left("now.getDayOfWeek() from 0 to 6"))),
+        ("when = \"!(now.getDayOfWeek() in [0, 1, 2, 3, 4, 5, 6])\"", Some(left("now.getDayOfWeek() from 0 to 6"))),
+        ("when = \"trust.score > 1000\"", Some(left("trust.score from 0 to 1000"))),
+        ("when = \"trust.score > 10\"\nunless = \"trust.score >= 11\"", Some(left("trust.score from 0 to 1000"))),
+        ("when = \"trust.score > 10\"\nunless = \"trust.score >= 12\"", None),
+        ("when = \"trust.tier < 'T2'\"\nmatch.tiers.min = \"T2\"", Some(left("trust.tier"))),
+        ("when = \"trust.tier <= 'T2'\"\nmatch.tiers.min = \"T2\"", None),
+        ("unless = \"intent.risk != 'LOW'\"\nmatch.risk.min = \"HIGH\"", Some(left("intent.risk"))),
+        ("when = \"agent.id == 'b'\"\nmatch.agents = [\"a\"]", Some(left("agent.id"))),
+        ("when = \"agent.id == 'b'\"\nmatch.agents = [\"a*\", \"c\"]", None),
+        (
+            "let.n = \"double(context.n)\"\nwhen = \"has(context.n) && n > 5.0 && n < 4.5\"",
+            Some(left("double(context.n)")),
+        ),
+        ("let.n = \"double(context.n)\"\nwhen = \"has(context.n) && n > 4.5 && n < 5.0\"", None),
+        ("when = \"!has(context.n) && context.n == 1\"", Some(left("has(context.n)"))),
+        ("when = \"!has(context.n) || context.n == 1\"", None),
+        ("when = \"has(context.e) && context.e == 'a' && context.e == 'b'\"", Some(left("context.e"))),
+        ("when = \"has(context.e) && context.e != 'a' && context.e != 'b'\"", None),
+        ("when = \"has(context.e) && context.e >= 'a' && context.e < 'a'\"", Some(left("context.e"))),
+        (
+            "when = \"has(context.e) && (context.e == 'a' || context.e == 'b') && context.e == 'c'\"",
+            Some(left("context.e")),
+        ),
+        ("when = \"has(context.e) && (context.e == 'a' || context.f) && context.e == 'c'\"", None),
+        ("when = \"has(context.e) && context.e > 1 && context.e < 2\"", None),
+        ("when = \"has(context.e) && int(context.e) > 1 && int(context.e) < 2\"", Some(left("int(context.e)"))),
+        ("match = { agents = [\"a\", \"b*\"], not.agents = [\"a\", \"b*\", \"c\"] }", Some(excludes("agents"))),
+        ("match = { agents = [\"a\", \"b*\"], not.agents = [\"b*\"] }", None),
+        ("match = { not.agents = [\"*\"] }", Some(excludes("agents"))),
+        ("match = { not.labels = [\"*\"] }", None),
+        ("match = { labels = [\"x\"], not.labels = [\"*\"] }", Some(excludes("labels"))),
+        ("match = { environment = [\"Prod\"], not.environment = [\"prod\"] }", Some(excludes("environment"))),
+    ] {
+        for effect in ["allow", "deny"] {
+            let rule = format!("id = \"one\"\neffect = \"{effect}\"\n{rule}");
+            let found = warnings(&[&rule, &ANYTHING.replace("web", "file")]);
+            let told: Vec<&String> = found.iter().filter(|message| message.contains("can never match")).collect();
+            let expected: Vec<String> = expected.iter().map(|expected| format!("{expected} (rule \"one\")")).collect();
+            assert_eq!(told, expected.iter().collect::<Vec<_>>(), "{rule}");
+        }
+    }
+    for (clause, names) in
+        [("commands", "git *"), ("paths", "/srv/a/*"), ("tools", "Bash"), ("recipients", "ann@a.example")]
+    {
+        for (effect, is_told) in [("allow", true), ("deny", false)] {
+            let wide = format!("{}*", &names[..3]);
+            let rule =
+                format!("effect = \"{effect}\"\nmatch = {{ {clause} = [\"{names}\"], not.{clause} = [\"{wide}\"] }}");
+            let found = of_two(&rule, "effect = \"allow\"\nmatch.capabilities = [\"task:read\"]");
+            assert_eq!(found.iter().any(|told| told.contains(&excludes(clause))), is_told, "{rule}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_allow_of_other_operands_than_it_names_is_told() {
+    for (clauses, expected) in [
+        (
+            "capabilities = [\"web:read\"], paths = [\"/srv/*\"]",
+            Some("paths say nothing about web:read; name hosts or urls"),
+        ),
+        ("capabilities = [\"file:*\"], hosts = [\"a.example\"]", Some("hosts say nothing about file:*; name paths")),
+        ("capabilities = [\"web:read\", \"file:read\"], paths = [\"/srv/*\"]", None),
+        ("capabilities = [\"web:read\"], paths = [\"/srv/*\"], hosts = [\"a.example\"]", None),
+        ("capabilities = [\"web:read\"], targets = [\"a.example\"]", None),
+        ("capabilities = [\"*:read\"], paths = [\"/srv/*\"]", None),
+        ("paths = [\"/srv/*\"]", None),
+    ] {
+        for (effect, expected) in [("allow", expected), ("deny", None)] {
+            let found = of_two(
+                &format!("effect = \"{effect}\"\nmatch = {{ {clauses} }}"),
+                "effect = \"deny\"\nmatch.agents = [\"x\"]",
+            );
+            let told = found.iter().find(|told| told.contains("that a caller builds"));
+            assert_eq!(told.is_some(), expected.is_some(), "{clauses}: {found:?}");
+            assert!(told.is_none_or(|told| told.contains(expected.unwrap())), "{told:?}");
+        }
+    }
+}
+
+#[test]
+fn a_deny_covers_the_operands_within_its_globs() {
+    for (deny, allow, is_covered) in [
+        ("paths = [\"/srv/*\"]", "paths = [\"/srv/a/*\", \"/srv/b\"]", true),
+        ("paths = [\"/SRV/*\"]", "paths = [\"/srv/a/*\"]", true),
+        ("paths = [\"/srv/a/*\"]", "paths = [\"/srv/*\"]", false),
+        // A tree that is read is outside a glob without a folder.
+        ("paths = [\"*.env\"]", "paths = [\"/srv/*.env\"]", false),
+        ("recipients = [\"*@a.example\"]", "recipients = [\"ann@a.example\"]", true),
+        ("tools = [\"*\"]", "tools = [\"Bash\"]", true),
+        ("tools = [\"*\"]", "agents = [\"a\"]", false),
+    ] {
+        let of = |effect: &str, clauses: &str| {
+            format!("effect = \"{effect}\"\nmatch = {{ {clauses}, capabilities = [\"*:read\"] }}")
+        };
+        let found = of_two(&of("deny", deny), &of("allow", allow));
+        let told = found.iter().any(|told| told.starts_with("this allow never grants anything: the deny \"one\""));
+        assert_eq!(told, is_covered, "{deny} over {allow}: {found:?}");
+    }
+    let degrade = "effect = \"degrade\"\nto = [\"file:read\"]\nmatch.capabilities = [\"file:*\"]";
+    let allow = "effect = \"allow\"\nmatch.capabilities = [\"file:write\"]";
+    let told = "this allow never decides anything: the degrade \"one\" on line 2 covers it (rule \"two\")";
+    assert_eq!(of_two(degrade, allow), [told]);
+    assert_eq!(of_two(degrade, &format!("{allow}\nconstraints.maxUses = 2")), Vec::<String>::new());
+}
+
+#[test]
+fn names_that_no_request_has_are_told() {
+    for (clause, expected) in [
+        ("formats = [\"bash\"]", Some("no request has such a format, so it never matches")),
+        ("formats = [\"SQL\", \"tool_*\"]", None),
+        ("commands = [\"git add . && git commit *\"]", Some("each command of a line is compared by itself")),
+        ("commands = [\"git log > *\"]", Some("each command of a line is compared by itself")),
+        ("commands = [\"rm 'a b'\"]", Some("commands are compared without quotes")),
+        ("commands = [\"GIT_PAGER=x git *\"]", Some("without the variables")),
+        ("commands = [\"git  push\"]", Some("one blank between words")),
+        ("commands = [\"git push *\", \"npm run test:*\", \"make CC=gcc\", \"env A=1 ls\", \"[ -f *\"]", None),
+    ] {
+        let found =
+            of_two(&format!("effect = \"deny\"\nmatch = {{ {clause} }}"), "effect = \"deny\"\nmatch.agents = [\"x\"]");
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{clause}: {found:?}");
+        assert!(found.iter().all(|told| told.contains(expected.unwrap_or_default())), "{found:?}");
+    }
+}
+
 const ANYTHING: &str = "id = \"rest\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]";
 
 /// The warnings about two rules with the ids `one` and `two`.

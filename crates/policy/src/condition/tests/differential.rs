@@ -13,6 +13,7 @@ use crate::condition::error::{ConditionError, Problem};
 use crate::condition::evaluate::Run;
 use crate::condition::parse;
 use crate::condition::value::Value;
+use crate::condition::{Bindings, Condition};
 
 /// The number of programs; a long run sets it by an environment variable.
 fn programs() -> u64 {
@@ -87,7 +88,12 @@ fn compare(env: &Arc<Env>, source: &str, facts: &Facts, tally: &mut Tally) -> Re
     let program = Program::compile(source).map_err(|error| format!("{source}\n  does not parse: {error}"))?;
     let theirs = program.execute(&context(env, facts));
     match (&ours, &theirs) {
-        (Ok(ours), Ok(theirs)) if same(ours, theirs) => tally.values += 1,
+        (Ok(ours), Ok(theirs)) if same(ours, theirs) => {
+            tally.values += 1;
+            if let (Value::Bool(true), Ok(held)) = (ours, Condition::compile(source, &Bindings::default())) {
+                assert_eq!(Condition::contradiction(Some(&held), None, [&[]; 3]), None, "{source}");
+            }
+        }
         (Err(_), Err(_)) => tally.errors += 1,
         // The crate appends the keys of a map to a list; CEL has no such operator.
         (Err(Problem::NoOperator { operator: "+", left: "list", right: "map" }), _) => tally.set_aside += 1,

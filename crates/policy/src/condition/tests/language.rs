@@ -1,5 +1,6 @@
 //! The meaning of each construct: all of these hold in an ordinary request, or fail as stated.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::{Bindings, Condition, Facts, holds};
@@ -188,4 +189,43 @@ fn a_dyn_result_is_asked_for_its_truth_even_beside_constants() {
     assert_eq!(condition.evaluate(&facts.scope()), Ok(true));
     facts.context.insert("flag".to_owned(), json!("yes"));
     assert!(condition.evaluate(&facts.scope()).is_err());
+}
+
+/// Comparisons of a few subjects with values that are close to each other, joined by the logical operators.
+fn comparisons() -> impl Strategy<Value = String> {
+    let subjects =
+        ["trust.score", "context.n", "now.getHours('Asia/Kathmandu')", "double(context.n)", "has(context.n)"];
+    let values = ["0", "1", "2", "2.5", "23", "1000", "'a'", "'b'", "true", "null"];
+    let relations = ["==", "!=", "<", "<=", ">", ">="];
+    let term = (0..subjects.len(), 0..relations.len(), 0..values.len()).prop_map(move |(subject, relation, value)| {
+        format!("{} {} {}", subjects[subject], relations[relation], values[value])
+    });
+    term.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            3 => (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left}) && ({right})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left}) || ({right})")),
+            1 => inner.prop_map(|inner| format!("!({inner})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_condition_that_holds_is_taken_for_a_contradiction(
+        sources in prop::collection::vec(comparisons(), 1..3), score in 0_u16..=3, n in 0..12, seconds in 0_i64..200_000,
+    ) {
+        let mut facts = Facts::ordinary();
+        facts.score = if score == 3 { 1_000 } else { score };
+        facts.now = rulekeep_types::Timestamp::from_millis(seconds * 1_000);
+        let values = json!([0, 1, 2, 1.5, 2.5, 3, 24, "a", "aa", true, null]);
+        facts.context.extend(values.get(usize::try_from(n).unwrap()).map(|value| ("n".to_owned(), value.clone())));
+        let compiled: Vec<_> = sources.iter().flat_map(|source| Condition::compile(source, &Bindings::default())).collect();
+        let [Some(when), unless] = [compiled.first(), compiled.get(1)] else { return Ok(()) };
+        let holds = when.evaluate(&facts.scope()) == Ok(true)
+            && unless.is_none_or(|unless| unless.evaluate(&facts.scope()) == Ok(false));
+        let found = Condition::contradiction(Some(when), unless, [&["T3"], &["HIGH"], &["support-1"]]);
+        prop_assert!(!holds || found.is_none(), "{sources:?}: {found:?}");
+    }
 }
