@@ -190,7 +190,7 @@ pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
 }
 
 /// Reads a list of names and globs.
-fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
+pub(super) fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
     let items = report.filled_list(node, field);
     let mut texts = Vec::with_capacity(items.len());
     for item in items {

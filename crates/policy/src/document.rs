@@ -8,6 +8,7 @@ use super::alert::{self, LocatedAlert};
 use super::clauses::{self, Vocabulary};
 use super::conditions::Conditions;
 use super::duration;
+use super::environments::Environments;
 use super::examples::Examples;
 use super::fact::Fact;
 use super::identifier::{MAX_NAME_CHARS, id, well_formed_id};
@@ -28,6 +29,7 @@ pub(super) struct Document {
     /// The capabilities that later documents may grant on their own.
     pub(super) delegates: Vec<CapabilityPattern>,
     pub(super) reviewers: Reviewers,
+    pub(super) environments: Environments,
     pub(super) rules: Vec<Rule>,
     pub(super) alerts: Vec<LocatedAlert>,
 }
@@ -46,6 +48,9 @@ impl Document {
         document.delegates = fields.read_with("delegates", report, patterns).unwrap_or_default();
         if let Some(node) = fields.take("reviewers") {
             document.reviewers = Reviewers::read(node, report);
+        }
+        if let Some(node) = fields.take("environments") {
+            document.environments = Environments::read(node, report);
         }
         let (singular, plural) = (fields.take("rule"), fields.take("rules"));
         if let (Some(_), Some(second)) = (&singular, &plural) {
@@ -232,7 +237,7 @@ fn warn_of_the_first_target(effect: Effect, matches: &Match, at: usize, report: 
 }
 
 const DOCUMENT_FIELDS: &[&str] =
-    &["name", "description", "vocabulary", "delegates", "reviewers", "rule", "rules", "alert"];
+    &["name", "description", "vocabulary", "delegates", "reviewers", "environments", "rule", "rules", "alert"];
 const RULE_FIELDS: &[&str] = &[
     "id",
     "effect",

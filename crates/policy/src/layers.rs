@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use super::alert::{AlertRule, LocatedAlert};
 use super::clauses::Vocabulary;
 use super::document::Document;
+use super::environments::Environments;
 use super::pattern::CapabilityPattern;
 use super::reviewers::Reviewers;
 use super::rule::Rule;
@@ -23,6 +24,8 @@ pub(super) struct Layers {
     pub(super) delegates: Vec<Vec<CapabilityPattern>>,
     /// As narrowed by each later document.
     pub(super) reviewers: Reviewers,
+    /// Those of the first document: an environment that a later one names could widen what the earlier ones allow.
+    pub(super) environments: Environments,
     pub(super) alerts: Vec<AlertRule>,
     /// For each document, its warnings.
     pub(super) warnings: Vec<Vec<Problem>>,
@@ -46,6 +49,12 @@ impl Layers {
         warnings.extend(refuse_other_constraints(&self.rules, &mut document.rules));
         warnings.sort_by_key(|warning| (warning.line, warning.column));
         let layer = self.names.len();
+        if layer == 0 {
+            self.environments = document.environments;
+        } else if !document.environments.is_empty() {
+            let message = "environments are those of the first document; this table is not used";
+            warnings.push(Problem::new(1, 1, Severity::Warning, message.to_owned()));
+        }
         self.names.push(document.name);
         let mut vocabulary = self.vocabularies.last().cloned().unwrap_or_default();
         vocabulary.extend(document.vocabulary);

@@ -22,6 +22,7 @@ mod conditions;
 mod cover;
 mod document;
 mod duration;
+mod environments;
 mod evaluate;
 mod examples;
 mod exclusion;

@@ -13,6 +13,7 @@ use super::binding::{self, Binding};
 use super::canonical;
 use super::check;
 use super::document::Document;
+use super::environments::Environments;
 use super::evaluate::Engine;
 use super::explain::RuleTrace;
 use super::layers::Layers;
@@ -72,6 +73,7 @@ struct Inner {
     grants_something: bool,
     /// Set if a rule has an `environment` clause.
     names_environments: bool,
+    environments: Environments,
     engine: Engine,
     alerts: Vec<AlertRule>,
 }
@@ -169,7 +171,7 @@ impl PolicySet {
             };
             layers.add(document, problems).map_err(|problems| refusal("policy", &source.name, problems))?;
         }
-        let Layers { names, vocabularies, rules, delegates, reviewers, alerts, warnings } = layers;
+        let Layers { names, vocabularies, rules, delegates, reviewers, environments, alerts, warnings } = layers;
         let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let called = DocumentNames::of(&documents);
         let doubles = check::ids_across_layers(&rules, &called);
@@ -212,6 +214,7 @@ impl PolicySet {
             warnings,
             grants_something,
             names_environments,
+            environments,
             engine,
             alerts,
         })))
@@ -294,6 +297,12 @@ impl PolicySet {
     /// Returns whether any condition reads `now`.
     pub fn reads_now(&self) -> bool {
         self.0.engine.rules.iter().any(|rule| rule.conditions.read_now())
+    }
+
+    /// The environments that commands mean by some names, such as those of clusters and profiles, by the document's
+    /// `[environments]`. No decision depends on the table itself, so it is not part of the digest.
+    pub fn environments_of(&self, named: &[&str]) -> Vec<&str> {
+        self.0.environments.of(named)
     }
 
     /// The patterns of paths that a rule denies to an agent, or to any agent without one. What runs for the agent is kept

@@ -236,6 +236,12 @@ impl Hearing<'_> {
         {
             return Ok(ruling);
         }
+        if let several @ [_, _, ..] = &*self.environments(&facts) {
+            let several = several.join(" and ");
+            return Ok(Ruling::Deny(format!(
+                "rulekeep: the command names the environments {several}; run one command for each"
+            )));
+        }
         let Enforced { enforcement, intent, .. } = self.enforce(call, &facts)?;
         if let Some(ruling) = self.narrow(call, &enforcement)? {
             return Ok(ruling);
@@ -377,10 +383,23 @@ impl Hearing<'_> {
         if let Some(unread) = unread {
             context.insert("retryOf".to_owned(), unread.to_string().into());
         }
+        if let [environment] = &*self.environments(facts) {
+            context.insert("environment".to_owned(), environment.clone().into());
+        }
         if let Some(key) = self.confinable(call, facts) {
             context.insert(key.to_owned(), true.into());
         }
         asked
+    }
+
+    /// The environments that the policy's table finds in the names that a call's commands are directed at.
+    fn environments(&self, facts: &Facts) -> Vec<String> {
+        let named: Vec<&str> = facts.acts.iter().flat_map(|act| &act.environments).map(String::as_str).collect();
+        if named.is_empty() {
+            return Vec::new();
+        }
+        let policies = self.governor().policies().current();
+        policies.environments_of(&named).into_iter().map(str::to_owned).collect()
     }
 
     /// The call as a request.

@@ -31,6 +31,9 @@ pub(crate) struct PolicyDocument {
     /// The people behind the names that rules ask; a name without a list is itself the only person.
     #[schemars(extend("propertyNames" = { "minLength": 1, "maxLength": 128 }))]
     pub(crate) reviewers: Option<BTreeMap<String, People>>,
+    /// What commands name environments by: clusters, profiles, workspaces, stages.
+    #[schemars(extend("propertyNames" = { "minLength": 1, "maxLength": 128 }))]
+    pub(crate) environments: Option<BTreeMap<String, EnvironmentNames>>,
     /// The rules; their order never matters to a decision.
     pub(crate) rule: Option<Vec<Rule>>,
     /// Another name for `rule`; only one of the two may stand.
@@ -39,6 +42,11 @@ pub(crate) struct PolicyDocument {
     #[schemars(length(max = 100))]
     pub(crate) alert: Option<Vec<Alert>>,
 }
+
+/// Names and globs of one environment.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct EnvironmentNames(#[schemars(length(min = 1))] Vec<Glob>);
 
 /// People who may answer, each once, whatever the case of the letters.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -62,6 +62,8 @@ pub(crate) enum Takes {
     /// A value that says nothing of what is touched.
     Text,
     Name,
+    /// The name of what a command is directed at: a cluster, a profile, a workspace, a stage.
+    Environment,
     Path {
         role: Role,
         tree: bool,
@@ -177,6 +179,7 @@ impl Takes {
             "remote-write" => Self::Path { role: Role::Write, tree: false, remote: true },
             "text" | "number" => Self::Text,
             "name" => Self::Name,
+            "environment" => Self::Environment,
             "mode" => Self::Mode,
             "changed" => Self::Changed,
             "folder" => Self::Folder,

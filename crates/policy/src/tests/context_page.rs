@@ -95,7 +95,7 @@ const CALLERS: &[[&str; 3]] = &[
     [
         "environment",
         "string",
-        "Where the action takes place. `match.environment` reads it; a name for production raises the risk of everything but reads by one level.",
+        "Where the action takes place. Hooks find it by the policy's [`[environments]`](policies.md#environments). `match.environment` reads it; a name for production raises the risk of everything but reads by one level.",
     ],
     [
         "requestedBy",
@@ -157,7 +157,7 @@ const FACTS: &[[&str; 3]] = &[
     [
         "acts",
         "list of objects",
-        "What the request does, as `{does, operands?, open?, amounts?, commands?, command?, tool?, server?}`; at most 64 acts with 256 operands and 32 open parts. An act with `open` parts may act on more than its operands.",
+        "What the request does, as `{does, operands?, open?, amounts?, commands?, command?, environments?, tool?, server?}`; at most 64 acts with 256 operands and 32 open parts. An act with `open` parts may act on more than its operands.",
     ],
     ["base", "string", "The folder that relative paths start from, where `cwd` states it."],
     ["home", "string", "The folder that `~` stands for, where `home` states it."],

@@ -521,6 +521,31 @@ fn a_deny_covers_the_operands_within_its_globs() {
 }
 
 #[test]
+fn environments_are_found_by_what_commands_name() {
+    let rules = "[[rule]]\nid = \"a\"\neffect = \"allow\"\n";
+    let base = "name = \"t\"\n[environments]\nProduction = [\"prod\", \"prod-*\"]\nstaging = [\"stage\"]\n";
+    let set = PolicySet::from_toml(&format!("{base}{rules}")).unwrap();
+    assert_eq!(set.environments_of(&["stage", "PROD-eu", "prod"]), ["production", "staging"]);
+    assert_eq!(set.environments_of(&["preprod", ""]), Vec::<&str>::new());
+    assert_eq!(set.digest(), PolicySet::from_toml(&format!("name = \"t\"\n{rules}")).unwrap().digest());
+    // A later document's table could make an earlier allow match more.
+    let team = PolicySet::from_toml("name = \"u\"\n[environments]\nstaging = [\"*\"]\n").unwrap();
+    let both = PolicySet::layered(&[set, team]).unwrap();
+    assert_eq!(both.environments_of(&["other"]), Vec::<&str>::new());
+    assert!(
+        both.warnings().iter().any(|warning| warning.message.contains("environments are those of the first document"))
+    );
+    for (table, message) in [
+        ("environments = [\"a\"]", "expected a table of lists of names"),
+        ("environments.production = []", "an empty list"),
+        ("environments.production = \"prod\"", "expected a list"),
+    ] {
+        let found = problems(&format!("name = \"t\"\n{table}\n{rules}"));
+        assert!(found.iter().any(|problem| problem.contains(message)), "{table}: {found:?}");
+    }
+}
+
+#[test]
 fn names_that_no_request_has_are_told() {
     for (clause, expected) in [
         ("formats = [\"bash\"]", Some("no request has such a format, so it never matches")),

@@ -93,6 +93,9 @@ pub struct Act {
     /// The effects, the most severe first; empty if the act only accompanies another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub does: Vec<Doing>,
+    /// The names of deployment environments that a command is directed at: clusters, profiles, workspaces, stages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<String>,
     /// Whether an effect reaches the whole machine or a service elsewhere, such as a repository's host, even if no operand
     /// names it.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -239,6 +242,7 @@ impl Act {
             command: None,
             commands: Vec::new(),
             does: Vec::new(),
+            environments: Vec::new(),
             leaves: false,
             open: Vec::new(),
             operands: Vec::new(),

@@ -271,3 +271,24 @@ fn what_cannot_run_confined_does_not_run() {
     let refused = confined(Host::Claude, part, "Bash", &json!({ "command": "cat a; make" }));
     assert!(refused.exit == 2 && refused.stdout.is_empty(), "{refused:?}");
 }
+
+#[test]
+fn a_rule_binds_in_the_environment_that_a_command_names() {
+    let engine = engine(
+        "name = \"t\"\n[environments]\nproduction = [\"prod\", \"prod-*\"]\nstaging = [\"stage-*\"]\n[[rule]]\n\
+         id = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n\
+         match = { environment = [\"production\"] }",
+    );
+    for (line, refused) in [
+        ("kubectl --context prod-eu get pods", true),
+        ("kubectl --context PROD get pods", true),
+        ("AWS_PROFILE=prod aws s3 ls", true),
+        ("kubectl --context stage-1 get pods", false),
+        ("kubectl --context other get pods", false),
+        ("kubectl get pods", false),
+        // Two environments have no common answer.
+        ("kubectl --context stage-1 get pods; kubectl --context prod get pods", true),
+    ] {
+        assert_eq!(command(&engine, Path::new("/w"), line) == "deny", refused, "{line}");
+    }
+}

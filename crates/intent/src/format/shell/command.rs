@@ -66,6 +66,7 @@ impl Shell<'_, '_> {
         // A blank before a name is quoted only to evade checks.
         let name = base_name(whole).trim();
         let arguments = view.from(1);
+        self.note_environments(arguments.words);
         #[cfg(test)]
         super::tests::count(arguments.texts.len());
         if let Some(alias) = self.aliases.remove(name) {

@@ -35,6 +35,9 @@ impl<'l> Shell<'l, '_> {
         for word in std::mem::take(&mut self.preset) {
             let Some((name, value)) = assigned(&word.text) else { continue };
             let value = Word { text: value.to_owned(), ..word.clone() };
+            if lines().environment_variables.has(name) {
+                self.note_environment(&value);
+            }
             match program.and_then(|program| program.variable(name)) {
                 Some(means) => self.variable(means, name, &value, depth),
                 None if is_hostile(&word.text) => self.unclear("environment", &word.text),
@@ -54,6 +57,9 @@ impl<'l> Shell<'l, '_> {
     }
 
     pub(super) fn variable(&mut self, means: &crate::programs::Means, name: &str, value: &Word, depth: usize) {
+        if means.takes == Some(Takes::Environment) {
+            return self.note_environment(value);
+        }
         if means.is_calm() || value.text.is_empty() || lines().usual_viewers.has(&value.text) {
             return;
         }
@@ -90,6 +96,31 @@ impl<'l> Shell<'l, '_> {
         self.reading.end_step(outer);
     }
 
+    /// Notes the options of any program that name an environment.
+    pub(super) fn note_environments(&mut self, words: &[Word]) {
+        for (place, word) in words.iter().enumerate().filter(|(_, word)| word.text.starts_with("--")) {
+            match word.text.split_once('=') {
+                Some((option, value)) if lines().environment_options.has(option) => {
+                    self.note_environment(&Word { text: value.to_owned(), ..word.clone() });
+                }
+                None if lines().environment_options.has(&word.text) => {
+                    words.get(place + 1).into_iter().for_each(|value| self.note_environment(value));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes an environment that a command is directed at.
+    pub(super) fn note_environment(&mut self, word: &Word) {
+        // `docker run --env NAME=value` sets a variable.
+        let is_name = !word.dynamic && !word.text.is_empty() && !word.text.starts_with('-') && !word.text.contains('=');
+        let Some(step) = self.reading.current_step().filter(|_| is_name) else { return };
+        if step.environments.len() < MOST_ENVIRONMENTS && !step.environments.contains(&word.text) {
+            step.environments.push(word.text.clone());
+        }
+    }
+
     /// Reads a variable of which nobody knows what it changes.
     fn unknown_variable(&mut self, name: &str, word: &Word, value: &Word) {
         let outer = self.reading.begin_step();
@@ -104,6 +135,9 @@ impl<'l> Shell<'l, '_> {
         self.reading.end_step(outer);
     }
 }
+
+/// Maximum number of environments of a command.
+const MOST_ENVIRONMENTS: usize = 8;
 
 pub(in crate::format) fn is_hostile(assignment: &str) -> bool {
     let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));

@@ -63,6 +63,7 @@ fn may_harm(program: &Program) -> bool {
             takes,
             Takes::Text
                 | Takes::Name
+                | Takes::Environment
                 | Takes::Words
                 | Takes::Secret
                 | Takes::UserSecret

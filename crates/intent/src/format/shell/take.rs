@@ -75,6 +75,7 @@ impl<'l> Shell<'l, '_> {
             Takes::Package => self.package(lexed, word),
             // A unit by its file.
             Takes::Service if text.contains('/') => self.runs_file(word),
+            Takes::Environment => self.note_environment(word),
             Takes::Name | Takes::Table | Takes::Service => self.named(word, takes),
             Takes::Refspec => self.refspec(word),
             Takes::Mode => self.mode(lexed, text),

@@ -166,3 +166,41 @@ fn a_folder_counts_alone_while_the_line_goes_on_in_it() {
         assert_eq!(removed(line), paths, "{line}");
     }
 }
+
+#[test]
+fn a_command_names_the_environment_that_it_is_directed_at() {
+    let lexicon = Lexicon::shared().unwrap();
+    for (line, expected) in [
+        ("kubectl --context prod-eu delete pod web", "prod-eu"),
+        ("sudo kubectl get pods --context=prod", "prod"),
+        ("bash -c 'kubectl --context prod get pods'", "prod"),
+        ("C=prod; kubectl --context $C get pods", "prod"),
+        ("kubectl config use-context prod && kubectl delete pod web", "prod"),
+        ("kubectx prod", "prod"),
+        ("helm --kube-context prod upgrade web ./chart", "prod"),
+        ("AWS_PROFILE=prod aws s3 rm s3://b/k", "prod"),
+        ("export AWS_PROFILE=prod; aws s3 rm s3://b/k", "prod"),
+        ("aws --profile prod s3 ls", "prod"),
+        ("aws s3 ls --profile=prod", "prod"),
+        ("terraform workspace select prod", "prod"),
+        ("TF_WORKSPACE=prod terraform apply", "prod"),
+        ("gcloud compute instances list --project=shop-prod", "shop-prod"),
+        ("./deploy.sh --env production", "production"),
+        ("deploy --environment=production", "production"),
+        ("npx serverless deploy --stage prod", "prod"),
+        ("RAILS_ENV=production bin/rails db:migrate", "production"),
+        ("aws --profile prod s3 ls; kubectl --context stage get pods", "prod stage"),
+        // What names none.
+        ("kubectl get pods", ""),
+        ("kubectl --context \"$UNKNOWN\" get pods", ""),
+        ("docker run --env STAGE=prod img", ""),
+        ("AWS_PROFILE=prod ls", ""),
+        ("cargo build --profile release", ""),
+        ("git commit -m 'use kubectl --context prod'", ""),
+        ("grep --context 3 prod a.txt", ""),
+    ] {
+        let reading = read(line, &lexicon);
+        let named: Vec<&str> = reading.steps.iter().flat_map(|act| &act.environments).map(String::as_str).collect();
+        assert_eq!(named.join(" "), expected, "{line}");
+    }
+}

@@ -1,0 +1,38 @@
+//! The environments of a document: under `[environments]`, each environment and what commands name it by.
+
+use super::clauses::globs;
+use super::identifier::MAX_NAME_CHARS;
+use rulekeep_types::document::{Node, Report, Value};
+use rulekeep_types::{Glob, excerpt};
+
+/// The environments, each with the globs of its names: those of clusters, profiles and workspaces.
+#[derive(Debug, Default)]
+pub(super) struct Environments(Vec<(Box<str>, Vec<Glob>)>);
+
+impl Environments {
+    /// Reads a document's `environments`.
+    pub(super) fn read(node: Node, report: &mut Report<'_>) -> Self {
+        let mut environments = Vec::new();
+        for field in report.table(node, "environments", "a table of lists of names") {
+            let path = format!("environments.{}", excerpt(&field.name));
+            let name = Node { at: field.at, value: Value::Text(field.name) };
+            let Some(name) = report.line(name, &path, MAX_NAME_CHARS) else { continue };
+            let names = globs(field.node, &path, report);
+            // Compared without case, like the environment itself.
+            let names = names.iter().map(|name| Glob::new(&name.to_lowercase())).collect();
+            environments.push((name.trim().to_lowercase().into(), names));
+        }
+        Self(environments)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The environments of which a name is given, in document order.
+    pub(super) fn of<'s>(&'s self, named: &[&str]) -> Vec<&'s str> {
+        let named: Vec<String> = named.iter().map(|name| name.to_lowercase()).collect();
+        let is_named = |globs: &[Glob]| globs.iter().any(|glob| named.iter().any(|name| glob.matches(name)));
+        self.0.iter().filter(|(_, globs)| is_named(globs)).map(|(name, _)| &**name).collect()
+    }
+}
