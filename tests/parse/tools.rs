@@ -474,3 +474,104 @@ mod arguments_that_reach_further {
         }
     }
 }
+
+mod names {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// The capability and the action of a tool's name, without a catalogue.
+    fn named(name: &str) -> (String, String) {
+        let parsed = read(name, &json!({ "id": "A-17" }));
+        (parsed.intent.required_capabilities[0].to_string(), parsed.intent.parsed_action.to_string())
+    }
+
+    #[test]
+    fn a_verb_and_its_object_are_read_in_every_spelling() {
+        for (words, capability) in [
+            ("refund order", "payment:transfer"),
+            ("refund customer", "payment:transfer"),
+            ("ship order", "order:transfer"),
+            ("ship parcel", "order:transfer"),
+            ("book flight", "booking:transfer"),
+            ("cancel order", "order:delete"),
+            ("cancel booking", "booking:delete"),
+            ("pay invoice", "payment:transfer"),
+            ("send email", "email:send"),
+            ("update order", "order:write"),
+            ("get order", "order:read"),
+            ("place order", "order:transfer"),
+        ] {
+            let (verb, object) = words.split_once(' ').unwrap();
+            let camel = format!("{verb}{}{}", object[..1].to_uppercase(), &object[1..]);
+            for name in [words.replace(' ', "_"), words.replace(' ', "-"), camel, format!("mcp__shop__{verb}_{object}")]
+            {
+                assert_eq!(named(&name).0, capability, "{name}");
+            }
+        }
+        for (name, capability) in [
+            ("order.refund", "payment:transfer"),
+            ("email.send", "email:send"),
+            ("flight.book", "booking:transfer"),
+            ("invoice.pay", "payment:transfer"),
+            ("order.update", "order:write"),
+        ] {
+            assert_eq!(named(name).0, capability, "{name}");
+        }
+    }
+
+    /// The pages and examples of the project.
+    fn pages() -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = [
+            "docs",
+            "docs/guides",
+            "docs/reference",
+            "examples",
+            "examples/policies",
+            "crates/cli/src/home",
+            "policies",
+        ];
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        files.map(|file| file.unwrap().path()).filter(|path| path.is_file()).chain([root.join("README.md")]).collect()
+    }
+
+    /// What a text has in quotes behind `before`.
+    fn quoted<'t>(text: &'t str, before: &str) -> Option<(&'t str, &'t str)> {
+        text.trim_start().strip_prefix(before)?.split_once('"')
+    }
+
+    #[test]
+    fn a_tool_is_read_as_the_documentation_writes_its_intent() {
+        let mut found = 0;
+        for page in pages() {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let starts = text.match_indices("action = \"").map(|(at, start)| at + start.len());
+            for rest in starts.filter_map(|at| text.get(at..)) {
+                let Some((action, rest)) = rest.split_once('"') else { continue };
+                let Some((capability, _)) = quoted(rest, ", capabilities = [\"") else { continue };
+                found += 1;
+                assert_eq!(named(action), (capability.to_owned(), action.to_owned()), "{}", page.display());
+            }
+            let built = text.match_indices("Intent::new(").filter_map(|(at, start)| text.get(at + start.len()..));
+            for rest in built {
+                let words: Vec<&str> = rest.splitn(7, '"').collect();
+                let [_, _, _, action, _, capability, _] = words[..] else { continue };
+                // A name that hides a second act.
+                if action.contains("_and_") {
+                    continue;
+                }
+                found += 1;
+                assert_eq!(named(action), (capability.to_owned(), action.to_owned()), "{}", page.display());
+            }
+        }
+        assert!(found > 5, "{found} intents found");
+    }
+
+    #[test]
+    fn a_name_of_which_no_word_says_what_is_done_is_not_guessed() {
+        for name in ["frobnicate_widget", "zorble_thing", "xyzzy", "glorp_quux"] {
+            assert_eq!(named(name).0, "unknown:unknown", "{name}");
+        }
+    }
+}

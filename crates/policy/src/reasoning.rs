@@ -10,6 +10,7 @@ use super::naming::DocumentNames;
 use super::request::PolicyRequest;
 use super::rule::Rule;
 use super::verdict::Need;
+use rulekeep_types::facts::Act;
 use rulekeep_types::{Capability, Decision, Timestamp};
 
 /// The citation of each rule, `"id" at policies.toml:12 (reason)`, written once at load.
@@ -242,6 +243,21 @@ impl Writer<'_> {
             self.reviewers();
             self.line.push_str(" decide.");
         }
+        if decision != Decision::Allow
+            && let Some(tool) = self.unread_tool()
+        {
+            let advice = format!(" The tool {tool:?} cannot be read: load its definition or match it by `tools`.");
+            self.line.push_str(&advice);
+        }
+    }
+
+    /// A called tool of which it is not known what it does, or to what.
+    fn unread_tool(&self) -> Option<&str> {
+        let mut acts = self.request.intent.known.as_ref()?.acts.iter();
+        let is_unread =
+            |act: &&Act| act.commands.is_empty() && act.does.iter().any(|does| does.capability.is_unknown());
+        let act = acts.find(|act| act.tool.is_some() && is_unread(act))?;
+        act.tool.as_deref()
     }
 
     fn rules(&mut self, standing: Standing) {

@@ -96,14 +96,25 @@ fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Opt
         return None;
     }
     let heard = weigh(clause, table).heard(table);
+    if heard.sure < LEAST_SURE && !clause.words.iter().any(|word| lexicon.is_verb(word)) {
+        // "frobnicate_widget": no word says what is done.
+        return None;
+    }
     let word = |place: Option<usize>| place.and_then(|place| clause.words.get(place)).copied();
     let verb =
         word(clause.head.or(heard.told_operation)).map_or(heard.operation.as_str().into(), |word| table.base(word));
-    let noun = word(heard.told_resource.filter(|place| Some(*place) != clause.head)).unwrap_or(heard.resource.as_str());
+    // Where the verb tells the resource, as in "refund_order", the name's own noun still says what is acted on.
+    let is_object = |place: &usize| {
+        Some(*place) != clause.head && clause.words.get(*place).is_some_and(|word| lexicon.is_noun(word))
+    };
+    let object = || clause.head.and_then(|head| (head + 1..clause.words.len()).rfind(is_object));
+    let told = heard.told_resource.filter(|place| Some(*place) != clause.head).or_else(object);
+    let noun = word(told).unwrap_or(heard.resource.as_str());
     let mut act = Act::new(&verb, noun, heard.resource, heard.operation, heard.sure);
     act.learned = Some(heard.risk.of_name());
     act.others.clone_from(&heard.others);
-    let names = |(place, word): (usize, &&str)| Some(place) != clause.head && tells(word);
+    // "order" joins words in a sentence; in a name it is what is acted on.
+    let names = |(place, word): (usize, &&str)| Some(place) != clause.head && (tells(word) || lexicon.is_noun(word));
     if clause.head.is_some()
         && (act.sure < PLAIN || tools().name_word("searches", &act.verb))
         && !clause.words.iter().enumerate().any(names)
@@ -212,6 +223,8 @@ pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
 const PLAIN: f64 = 0.6;
 /// The minimum share of known words of a name that is read with certainty.
 const LEAST_KNOWN: f64 = 0.5;
+/// The minimum confidence in a name without a known verb.
+const LEAST_SURE: f64 = 0.1;
 /// Maximum number of acts read from one name.
 const MOST_CLAUSES: usize = 8;
 /// Maximum length of a name whose words are read, in characters.

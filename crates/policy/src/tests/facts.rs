@@ -449,3 +449,26 @@ fn what_runs_is_kept_from_each_path_that_a_rule_denies() {
     assert_eq!(denied("desk-1"), paths(&all));
     assert_eq!(denied("other"), paths(&[all[0], all[1], all[3]]));
 }
+
+#[test]
+fn a_refusal_says_how_a_tool_that_cannot_be_read_is_made_known() {
+    let asked = |capability: &str, commands: &Value| {
+        let mut intent = intent("unknown_action", &[capability]);
+        let does = json!([{ "action": "unknown_action", "capability": capability, "risk": "MEDIUM" }]);
+        let acts = json!([{ "tool": "xyzzy", "does": does, "commands": commands }]);
+        intent.known = Some(serde_json::from_value::<Facts>(json!({ "form": 2, "acts": acts })).unwrap().into());
+        intent
+    };
+    let advice = "The tool \"xyzzy\" cannot be read: load its definition or match it by `tools`.";
+    for effect in ["deny", "escalate\"\nreviewer = \"lead", "allow"] {
+        let policies =
+            PolicySet::from_toml(&format!("name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"{effect}\"")).unwrap();
+        let told = |intent: &Intent| decide(&policies, intent).reasoning.ends_with(advice);
+        assert_eq!(told(&asked("unknown:unknown", &json!([]))), effect != "allow", "{effect}");
+        assert!(!told(&asked("email:send", &json!([]))));
+        // The command is unknown, not the tool.
+        assert!(!told(&asked("unknown:unknown", &json!(["xyzzy a"]))));
+    }
+    let by_tool = rule("allow", "tools = [\"xyzzy\"]");
+    assert_eq!(decide(&by_tool, &asked("unknown:unknown", &json!([]))).decision, Decision::Allow);
+}
