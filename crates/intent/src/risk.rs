@@ -103,7 +103,7 @@ impl Case<'_> {
     fn leak_floor(&self) -> RiskLevel {
         let secret = self.shows(Sign::AccessKey) | self.shows(Sign::PasswordValue);
         let personal = self.shows(Sign::CardNumber) | self.shows(Sign::NationalId);
-        let listed = self.shows(Sign::ContactList) | self.shows(Sign::BankAccount);
+        let listed = self.shows(Sign::ContactList) | self.shows(Sign::BankAccount) | self.shows(Sign::PhoneNumber);
         let declared = self.signs.has(Sign::Declared);
         // An act that was not understood may send as well.
         let sends = matches!(self.act.operation, Operation::Send | Operation::Unknown);

@@ -47,6 +47,8 @@ signs! {
     BankAccount = "bank_account", "contains a bank account number";
     /// The text contains a national identification number.
     NationalId = "national_id", "contains a national identification number";
+    /// The text contains a phone number.
+    PhoneNumber = "phone_number", "contains a phone number";
     /// The text contains a key or token.
     AccessKey = "access_key", "contains an access key";
     /// The text contains a password.

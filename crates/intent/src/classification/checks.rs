@@ -22,6 +22,12 @@ pub(super) enum Check {
     Ean13,
     ItCode,
     PlPesel,
+    /// The second line of the machine-readable zone of a passport.
+    PassportZone,
+    /// A passport number with letters: digits too, unlike a word.
+    Passport,
+    /// A phone number with its country code.
+    Phone,
     /// The value has the letter and digit mix of a random key.
     Random,
     /// The value is written out; it is not a placeholder or a variable.
@@ -54,6 +60,9 @@ pub(super) fn passes(check: Check, value: &str) -> bool {
         Check::PlPesel => {
             weighted(&digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]).is_some_and(|sum: u32| sum.is_multiple_of(10))
         }
+        Check::PassportZone => is_passport_zone(value),
+        Check::Passport => digits.len() >= 3,
+        Check::Phone => is_phone(value, &digits),
         Check::Random => is_random(value),
         Check::Literal => is_literal(value),
         Check::Mixed => is_literal(value) && is_mixed(value),
@@ -135,6 +144,35 @@ const IBAN_LENGTHS: &[(usize, &str)] = &[
     (32, "LC"),
     (33, "RU"),
 ];
+
+/// Returns whether the check digits of a passport's second line are right.
+/// SOURCE: ICAO Doc 9303, part 4: weights 7, 3, 1 over the number, the birth date, the date of expiry and all of them.
+fn is_passport_zone(line: &str) -> bool {
+    let values: Vec<u32> = line.chars().map(|c| c.to_digit(36).unwrap_or(0)).collect();
+    let is_right = |parts: &[std::ops::Range<usize>], check: usize| {
+        let values_of = parts.iter().flat_map(|part| values.get(part.clone()).unwrap_or_default());
+        let sum: u32 = values_of.zip([7, 3, 1].into_iter().cycle()).map(|(value, weight)| value * weight).sum();
+        values.get(check) == Some(&(sum % 10))
+    };
+    is_right(&[0..9], 9) && is_right(&[13..19], 19) && is_right(&[21..27], 27) && is_right(&[0..10, 13..20, 21..43], 43)
+}
+
+/// Returns whether digits with a country code can be a phone number: as many as one has, more than two different ones,
+/// and a code that is assigned. SOURCE: ITU-T E.164 and its list of country codes; North American numbering plan.
+fn is_phone(value: &str, digits: &[u32]) -> bool {
+    let digits = if value.starts_with("00") { digits.get(2..).unwrap_or_default() } else { digits };
+    let different = (0..10).filter(|digit| digits.contains(digit)).count();
+    let is_assigned = match digits {
+        [1, area, _, _, office, ..] => digits.len() == 11 && *area > 1 && *office > 1,
+        [7, ..] => digits.len() == 11,
+        [one, other, ..] => !UNASSIGNED_CODES.contains(&(one * 10 + other)),
+        _ => false,
+    };
+    (8..=15).contains(&digits.len()) && different > 2 && is_assigned
+}
+
+/// The beginnings of two digits under which no country has its code.
+const UNASSIGNED_CODES: &[u32] = &[28, 83, 89];
 
 /// Returns whether digits form a US Social Security number.
 /// SOURCE: US Social Security Administration: areas 000, 666 and 900 to 999, group 00 and serial 0000 are never
@@ -335,6 +373,15 @@ mod tests {
             (Check::Ean13, "756.9217.0769.85", "756.9217.0769.84"),
             (Check::ItCode, "RSSMRA85T10A562S", "RSSMRA85T10A562T"),
             (Check::PlPesel, "44051401359", "44051401358"),
+            (
+                Check::PassportZone,
+                "L898902C36UTO7408122F1204159ZE184226B<<<<<10",
+                "L898902C36UTO7408122F1204159ZE184226B<<<<<11",
+            ),
+            (Check::Passport, "C01X00T47", "renewal"),
+            (Check::Phone, "+1 415 555 0132", "+1 015 555 0132"),
+            (Check::Phone, "0049 30 1234567", "+49 30 12"),
+            (Check::Phone, "+442079460958", "+8312345678"),
             (Check::Random, "9f8Za7Kq1LmN0pQr", "internationalisation"),
             (Check::Literal, "hunter", "$PASSWORD"),
             (Check::Mixed, "Summer2024", "tomorrow"),
