@@ -96,7 +96,10 @@ fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Opt
         return None;
     }
     let heard = weigh(clause, table).heard(table);
-    if heard.sure < LEAST_SURE && !clause.words.iter().any(|word| lexicon.is_verb(word)) {
+    if heard.sure < LEAST_SURE
+        && clause.words.first().is_some_and(|first| !table.knows(first))
+        && !clause.words.iter().any(|word| lexicon.is_verb(word))
+    {
         // "frobnicate_widget": no word says what is done.
         return None;
     }
@@ -223,7 +226,7 @@ pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
 const PLAIN: f64 = 0.6;
 /// The minimum share of known words of a name that is read with certainty.
 const LEAST_KNOWN: f64 = 0.5;
-/// The minimum confidence in a name without a known verb.
+/// The minimum confidence in a name that begins with an unknown word and has no known verb.
 const LEAST_SURE: f64 = 0.1;
 /// Maximum number of acts read from one name.
 const MOST_CLAUSES: usize = 8;
