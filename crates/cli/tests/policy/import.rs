@@ -315,3 +315,23 @@ fn a_file_that_cannot_be_read_is_named() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("settings.json"));
     assert_eq!(policy(&["import", "--host", "emacs", "x.json"]).status.code(), Some(2));
 }
+
+#[test]
+fn each_command_is_imported_as_far_as_commands_can_say_it() {
+    let reasons = [
+        ("git commit -m \\\"a b\\\":*", "commands are compared without quotes"),
+        ("echo $HOME", "variables and substitutions are not known before the command runs"),
+        ("cd src && npm test", "each command of a line is compared by itself"),
+        ("ls > out.txt", "redirections are acts of their own"),
+        ("NODE_ENV=test npm test", "variables that are set for a command are acts of their own"),
+        ("sudo ls", "it runs another command; an allow must list both"),
+    ];
+    for (command, why) in reasons {
+        let settings =
+            format!(r#"{{ "permissions": {{ "allow": ["Bash({command})"], "deny": ["Bash({command})"] }} }}"#);
+        let (.., notes) = imported("claude", ".claude/settings.json", &settings);
+        assert!(notes.contains(&format!("left out: {why}")), "{command}: {notes}");
+        let is_wider = notes.contains(&format!("{why}, so it holds for every command with that beginning"));
+        assert_eq!(is_wider, command != "sudo ls", "{command}: {notes}");
+    }
+}

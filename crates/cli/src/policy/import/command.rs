@@ -5,10 +5,10 @@ use serde_json::{Map, json};
 
 use super::{Effect, Host};
 
-/// A glob over commands, and whether it matches what the permission does and nothing else.
+/// A glob over commands, and the reason why it matches more than the permission; `None` if it does not.
 pub(super) struct Expressed {
     pub(super) glob: String,
-    pub(super) is_exact: bool,
+    pub(super) wider: Option<&'static str>,
 }
 
 /// Returns the glob for a permission of commands, or the reason why a permission that allows is left out. A glob that
@@ -21,15 +21,20 @@ pub(super) fn express(host: Host, tool: &str, said: &str, effect: Effect) -> Res
     words.drain(..assigned);
     let text = words.join(" ");
     let plain = text.find(UNSEEN).and_then(|end| text.get(..end)).map(str::to_owned);
-    let is_exact = assigned == 0 && plain.is_none() && !is_literal;
+    let unseen = || text.chars().find_map(why_unseen);
+    let wider = if assigned > 0 {
+        Some("variables that are set for a command are acts of their own")
+    } else {
+        unseen().or(is_literal.then_some("a * or ? that the host takes literally is a pattern to rules"))
+    };
     let glob = match plain {
         Some(start) => format!("{start}*"),
         None if text.is_empty() => "*".to_owned(),
         None => text,
     };
     if effect == Effect::Allow {
-        if !is_exact {
-            return Err("left out: rules compare commands without quotes, variables and redirections".to_owned());
+        if let Some(why) = wider {
+            return Err(format!("left out: {why}"));
         }
         if glob == "*" && said.trim() != "*" {
             return Err("left out: it names no command".to_owned());
@@ -42,9 +47,21 @@ pub(super) fn express(host: Host, tool: &str, said: &str, effect: Effect) -> Res
         }
     }
     match glob.char_indices().nth(MAX_GLOB) {
-        Some((end, _)) => Ok(Expressed { glob: format!("{}*", &glob[..end]), is_exact: false }),
-        None => Ok(Expressed { glob, is_exact }),
+        Some((end, _)) => Ok(Expressed { glob: format!("{}*", &glob[..end]), wider: Some("a pattern is cut there") }),
+        None => Ok(Expressed { glob, wider }),
     }
+}
+
+/// The reason why rules do not compare a character of a command.
+fn why_unseen(c: char) -> Option<&'static str> {
+    Some(match c {
+        '"' | '\'' | '\\' => "commands are compared without quotes",
+        '$' | '`' => "variables and substitutions are not known before the command runs",
+        '&' | '|' | ';' | '(' | ')' | '{' | '}' => "each command of a line is compared by itself",
+        '<' | '>' => "redirections are acts of their own",
+        '#' => "a comment is no part of a command",
+        _ => return None,
+    })
 }
 
 /// The glob that the host's form of a permission means, and the wildcards that the host knows.

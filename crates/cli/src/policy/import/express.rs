@@ -130,7 +130,7 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
     match said {
         // PowerShell compares names without case, which globs over commands do not.
         Some(_) if named == ["PowerShell"] && effect < Effect::Allow => {
-            notes.push("PowerShell ignores case, so it holds for all of its commands");
+            notes.push("PowerShell ignores case, so it holds for all of its commands".to_owned());
         }
         Some(said) => {
             let command = command::express(host, tool, said, effect)?;
@@ -138,10 +138,8 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
                 return Ok(Expressed { command: Some(command.glob), ..Expressed::default() });
             }
             clauses = clauses + "match.commands = " + &list(&[&command.glob]) + "\n";
-            if !command.is_exact {
-                notes.push(
-                    "rules see no quotes, variables and redirections, so it holds for every command with that beginning",
-                );
+            if let Some(why) = command.wider {
+                notes.push(format!("{why}, so it holds for every command with that beginning"));
             }
         }
         None => {}
@@ -151,7 +149,7 @@ fn shell(host: Host, named: &[&str], said: Option<&str>, permission: &Permission
     let (except, lost): (Vec<_>, Vec<_>) = except.partition(Result::is_ok);
     let except: Vec<String> = except.into_iter().flatten().map(|command| command.glob).collect();
     if !lost.is_empty() {
-        notes.push("exceptions that rules cannot express are left out");
+        notes.push("exceptions that rules cannot express are left out".to_owned());
     }
     if !except.is_empty() {
         clauses = clauses + "match.not.commands = " + &list(&except) + "\n";
