@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use rulekeep::intent::{Input, ParseExplanation};
+use rulekeep::intent::{Action, Capability, Classification, Input, ParseExplanation};
 use rulekeep::policy::RuleTrace;
 use rulekeep::preview::{Explanation, PreviewRequest};
 use rulekeep::system::{Clock, Timestamp};
 use rulekeep::trust::Score;
-use rulekeep::{Agent, Governor, PolicySet, Tier};
+use rulekeep::{Agent, Governor, Intent, PolicySet, Tier};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -60,8 +60,34 @@ struct Explained {
     /// The parse; `None` if an intent was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     parse: Option<ParseExplanation>,
+    #[serde(skip)]
+    action: Action,
+    /// The class that `match.classification` compares; `None` if there is none.
+    #[serde(rename = "dataClass", skip_serializing_if = "Option::is_none")]
+    class: Option<DataClass>,
     #[serde(flatten)]
     decision: Explanation,
+}
+
+/// The class of the data of a request.
+#[derive(Serialize)]
+struct DataClass {
+    class: Classification,
+    /// The capabilities that imply it; empty if the context says it.
+    #[serde(rename = "impliedBy")]
+    implied_by: Vec<Capability>,
+}
+
+impl DataClass {
+    fn of(intent: &Intent) -> Option<Self> {
+        let floor = |needed: &[Capability]| Classification::floor(&intent.parsed_action, needed);
+        let needed = &intent.required_capabilities;
+        let claimed = intent.context.get("dataClassification").filter(|class| !class.is_null());
+        let claimed = claimed.map(|class| class.as_str().map_or(Classification::Restricted, Classification::of_word));
+        let class = claimed.max(floor(needed))?;
+        let implies = |one: &&Capability| floor(std::slice::from_ref(*one)) == Some(class);
+        Some(Self { class, implied_by: needed.iter().filter(implies).cloned().collect() })
+    }
 }
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
@@ -76,15 +102,15 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let governor = builder.open_in_memory()?;
     let context: Map<String, Value> = std::mem::take(&mut arguments.context).into_iter().collect();
     let as_json = arguments.json;
-    let (explained, action) = match std::mem::take(&mut arguments.asked).read()? {
+    let explained = match std::mem::take(&mut arguments.asked).read()? {
         Request::Text(text) => {
             let agent = arguments.agent.clone().unwrap_or_else(|| "example".to_owned());
             governor.agents().register(arguments.agent(&agent))?;
             let input = || Input::new(&text).context(&context);
             let parse = governor.tools().explain_parse(&agent, input())?;
             let decision = governor.policies().explain(PreviewRequest::input(&agent, input()))?;
-            let action = parse.parse.intent.parsed_action.clone();
-            (Explained { parse: Some(parse), decision }, action)
+            let (class, action) = (DataClass::of(&parse.parse.intent), parse.parse.intent.parsed_action.clone());
+            Explained { parse: Some(parse), action, class, decision }
         }
         Request::Intent(mut intent) => {
             if let Some(agent) = &arguments.agent {
@@ -93,7 +119,8 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
             intent.context.extend(context);
             governor.agents().register(arguments.agent(intent.agent_id.as_str()))?;
             let decision = governor.policies().explain(&*intent)?;
-            (Explained { parse: None, decision }, intent.parsed_action)
+            let class = DataClass::of(&intent);
+            Explained { parse: None, action: intent.parsed_action, class, decision }
         }
     };
     if as_json {
@@ -101,13 +128,14 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
         return Ok(true);
     }
     let mut text = explained.parse.as_ref().map(told).unwrap_or_default();
-    decided(&mut text, action.as_str(), &explained.decision)?;
+    decided(&mut text, &explained)?;
     super::print(text)?;
     Ok(true)
 }
 
 /// Shows the decision to people, and each rule's part in it.
-fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::fmt::Result {
+fn decided(text: &mut String, explained: &Explained) -> std::fmt::Result {
+    let Explained { action, class, decision: explanation, .. } = explained;
     let preview = &explanation.preview;
     let outcome = match &preview.error {
         Some(error) => format!("No decision: {}", error.code),
@@ -115,6 +143,15 @@ fn decided(text: &mut String, action: &str, explanation: &Explanation) -> std::f
     };
     let (tier, risk) = (preview.trust_snapshot.tier, preview.risk_level);
     writeln!(text, "{action} at {tier}, risk {risk}: {outcome}")?;
+    if let Some(DataClass { class, implied_by }) = class {
+        let by: Vec<&str> = implied_by.iter().map(Capability::as_str).collect();
+        let by = if by.is_empty() {
+            "by context.dataClassification".to_owned()
+        } else {
+            format!("implied by {}", by.join(", "))
+        };
+        writeln!(text, "data class {class}, {by}")?;
+    }
     writeln!(text, "{}", preview.error.as_ref().map_or(&preview.reasoning, |error| &error.message))?;
     if let Some(rewrite) = &preview.rewrite {
         writeln!(text, "rewrite {:?}: {}", rewrite.part, rewrite.how)?;

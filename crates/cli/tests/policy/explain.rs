@@ -86,3 +86,23 @@ fn what_was_read_comes_before_the_rules_and_the_context_counts() {
     assert_eq!(risk(&["--context", "floor=3"]), "MEDIUM");
     assert_eq!(risk(&["--context", "environment=production", "--context", "floor=3"]), "HIGH");
 }
+
+#[test]
+fn the_data_class_is_told_with_what_implies_it() {
+    let call = r#"{ "tool": "read_customer", "arguments": { "id": 1 } }"#;
+    for (context, class, implied_by, line) in [
+        ("a=1", "CONFIDENTIAL", json!(["customer:read"]), "data class CONFIDENTIAL, implied by customer:read"),
+        ("dataClassification=PUBLIC", "CONFIDENTIAL", json!(["customer:read"]), "implied by customer:read"),
+        (
+            "dataClassification=RESTRICTED",
+            "RESTRICTED",
+            json!([]),
+            "data class RESTRICTED, by context.dataClassification",
+        ),
+    ] {
+        let arguments = ["explain", "--tool", call, "--tier", "T4", "--context", context];
+        assert!(stdout(&policy(&arguments)).contains(line), "{context}: {}", stdout(&policy(&arguments)));
+        let told = answer(&policy(&[&arguments[..], &["--json"]].concat()));
+        assert_eq!(told["dataClass"], json!({ "class": class, "impliedBy": implied_by }), "{context}");
+    }
+}

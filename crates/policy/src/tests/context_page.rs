@@ -4,6 +4,7 @@ use crate::fact::Fact;
 use crate::generated::{check_page, table};
 use crate::{PolicySet, condition};
 use rulekeep_types::facts::{Act, Cause, Kind, Kinds, Open, Operand, Role};
+use rulekeep_types::{Action, Capability, Classification, Operation, Resource};
 use rulekeep_types::{Amount, CALLERS_KEYS, FACTS_KEY, Facts, Intent, PARSED_KEYS, RiskLevel};
 
 #[test]
@@ -23,6 +24,11 @@ fn the_page_lists_every_key_and_every_name() {
         "\n## Keys that parsing adds\n\n",
         "A caller's own value under one of these names stands, except for `facts`.\n\n",
         &keys("key", "", PARSED),
+        "\n## Data classes\n\n",
+        "A capability implies at least this class, whatever the context says; `match.classification` compares the higher of both. \
+         Further classes come from [sensitive data](parsing.md#disguises-and-sensitive-data) in the request, and from the caller.\n\n",
+        &table(["class", "resource"], implied_classes()),
+        "\nOther resources imply none. `policy explain` names the capability that determined the class.\n",
         "\n## Facts\n\n",
         "Without `facts`, a built intent's `target`, `amount` and `currency` take their place.\n\n",
         &keys("fact", "facts.", FACTS),
@@ -42,6 +48,23 @@ fn the_page_lists_every_key_and_every_name() {
         &rest.concat(),
         "cargo test --lib the_page_lists_every_key_and_every_name",
     );
+}
+
+/// The classes that resources imply, the most sensitive first.
+fn implied_classes() -> impl Iterator<Item = [String; 2]> {
+    let floor =
+        |resource: &Resource| Classification::floor(&Action::unknown(), &[Capability::new(*resource, Operation::Read)]);
+    Classification::ALL.iter().rev().filter_map(move |class| {
+        let of: Vec<String> = Resource::ALL
+            .iter()
+            .filter(|resource| floor(resource) == Some(*class))
+            .map(|resource| match resource {
+                Resource::Credential => format!("`{resource}` (not the public part of a key)"),
+                resource => format!("`{resource}`"),
+            })
+            .collect();
+        (!of.is_empty()).then(|| [format!("`{class}`"), of.join(", ")])
+    })
 }
 
 #[test]
