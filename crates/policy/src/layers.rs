@@ -24,7 +24,7 @@ pub(super) struct Layers {
     pub(super) delegates: Vec<Vec<CapabilityPattern>>,
     /// As narrowed by each later document.
     pub(super) reviewers: Reviewers,
-    /// Those of the first document: an environment that a later one names could widen what the earlier ones allow.
+    /// The environments of the first document. One that a later document names could widen what earlier ones allow.
     pub(super) environments: Environments,
     pub(super) alerts: Vec<AlertRule>,
     /// For each document, its warnings.

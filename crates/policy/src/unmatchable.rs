@@ -4,7 +4,7 @@ use super::conditions::Conditions;
 use super::cover::{IsThere, covers_names};
 use super::fact::Fact;
 use super::pattern::{CapabilityPattern, Names};
-use super::rule::{Effect, Match, Rule};
+use super::rule::{ContextClause, Effect, Match, Rule};
 use rulekeep_types::{Action, Capability, Classification, Resource};
 
 /// The reason no request can match; `None` if one may.
@@ -72,11 +72,11 @@ fn excluded(matches: &Match) -> Option<&'static str> {
     ];
     let facts = || {
         matches.context.iter().filter(|_| matches.allows).find_map(|clause| {
-            let covers = |other: &&super::rule::ContextClause| {
+            let covers = |other: &&ContextClause| {
                 other.key == clause.key
                     && matches!((&other.globs, &clause.globs), (Some(wide), Some(named)) if wide.cover(named, clause.fact, true))
             };
-            not.context.iter().find(covers).and_then(|_| clause.fact).map(Fact::clause)
+            not.context.iter().find(covers).and(clause.fact).map(Fact::clause)
         })
     };
     names.into_iter().find(|(_, is_excluded)| *is_excluded).map(|(name, _)| name).or_else(facts)

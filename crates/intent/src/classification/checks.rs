@@ -149,12 +149,15 @@ const IBAN_LENGTHS: &[(usize, &str)] = &[
 /// SOURCE: ICAO Doc 9303, part 4: weights 7, 3, 1 over the number, the birth date, the date of expiry and all of them.
 fn is_passport_zone(line: &str) -> bool {
     let values: Vec<u32> = line.chars().map(|c| c.to_digit(36).unwrap_or(0)).collect();
-    let is_right = |parts: &[std::ops::Range<usize>], check: usize| {
-        let values_of = parts.iter().flat_map(|part| values.get(part.clone()).unwrap_or_default());
+    let is_right = |parts: &[(usize, usize)], check: usize| {
+        let values_of = parts.iter().flat_map(|&(from, to)| values.get(from..to).unwrap_or_default());
         let sum: u32 = values_of.zip([7, 3, 1].into_iter().cycle()).map(|(value, weight)| value * weight).sum();
         values.get(check) == Some(&(sum % 10))
     };
-    is_right(&[0..9], 9) && is_right(&[13..19], 19) && is_right(&[21..27], 27) && is_right(&[0..10, 13..20, 21..43], 43)
+    is_right(&[(0, 9)], 9)
+        && is_right(&[(13, 19)], 19)
+        && is_right(&[(21, 27)], 27)
+        && is_right(&[(0, 10), (13, 20), (21, 43)], 43)
 }
 
 /// Returns whether digits with a country code can be a phone number: as many as one has, more than two different ones,

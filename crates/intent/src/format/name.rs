@@ -54,7 +54,17 @@ pub(super) fn words(name: &str) -> Vec<String> {
 /// The acts of a tool by the words of its name, the main one first.
 pub(super) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     let own = own_part(name).unwrap_or(name);
-    let found = acts(&words(own), lexicon);
+    let own_words = words(own);
+    let mut found = acts(&own_words, lexicon);
+    let begins_unknown =
+        own_words.first().is_some_and(|first| lexicon.table().is_some_and(|table| !table.knows(first)));
+    if begins_unknown
+        && found.first().is_some_and(|act| act.sure < LEAST_SURE)
+        && !own_words.iter().any(|word| lexicon.is_verb(word))
+    {
+        // "frobnicate_widget": no word says what is done.
+        found.clear();
+    }
     if own.len() == name.len()
         || found
             .first()
@@ -96,28 +106,22 @@ fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Opt
         return None;
     }
     let heard = weigh(clause, table).heard(table);
-    if heard.sure < LEAST_SURE
-        && clause.words.first().is_some_and(|first| !table.knows(first))
-        && !clause.words.iter().any(|word| lexicon.is_verb(word))
-    {
-        // "frobnicate_widget": no word says what is done.
-        return None;
-    }
     let word = |place: Option<usize>| place.and_then(|place| clause.words.get(place)).copied();
     let verb =
         word(clause.head.or(heard.told_operation)).map_or(heard.operation.as_str().into(), |word| table.base(word));
     // Where the verb tells the resource, as in "refund_order", the name's own noun still says what is acted on.
-    let is_object = |place: &usize| {
-        Some(*place) != clause.head && clause.words.get(*place).is_some_and(|word| lexicon.is_noun(word))
+    let is_small_noun = |word: &str| tools().name_word("small_nouns", word);
+    let is_object = |word: &str| tells(word) && lexicon.is_noun(word) || is_small_noun(word);
+    let object = || {
+        let behind = clause.head?.saturating_add(1)..clause.words.len();
+        behind.rev().find(|place| clause.words.get(*place).is_some_and(|word| is_object(word)))
     };
-    let object = || clause.head.and_then(|head| (head + 1..clause.words.len()).rfind(is_object));
     let told = heard.told_resource.filter(|place| Some(*place) != clause.head).or_else(object);
     let noun = word(told).unwrap_or(heard.resource.as_str());
     let mut act = Act::new(&verb, noun, heard.resource, heard.operation, heard.sure);
     act.learned = Some(heard.risk.of_name());
     act.others.clone_from(&heard.others);
-    // "order" joins words in a sentence; in a name it is what is acted on.
-    let names = |(place, word): (usize, &&str)| Some(place) != clause.head && (tells(word) || lexicon.is_noun(word));
+    let names = |(place, word): (usize, &&str)| Some(place) != clause.head && (tells(word) || is_small_noun(word));
     if clause.head.is_some()
         && (act.sure < PLAIN || tools().name_word("searches", &act.verb))
         && !clause.words.iter().enumerate().any(names)

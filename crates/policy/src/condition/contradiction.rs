@@ -20,7 +20,7 @@ pub(super) struct Literal<'n> {
 #[derive(Debug, Clone)]
 struct Subject {
     text: String,
-    /// Whether its value is a whole number, and the range of these.
+    /// The range of its values if they are whole numbers.
     whole: Option<(i64, i64)>,
     /// The keys that have to exist for it to have a value.
     keys: Vec<String>,
@@ -76,7 +76,7 @@ impl Subject {
             }
             Kind::PartIn(part, parts) => {
                 let [of, zone] = &**parts;
-                let zone = if let Kind::Constant(Value::Text(zone)) = &zone.kind { zone } else { return None };
+                let Kind::Constant(Value::Text(zone)) = &zone.kind else { return None };
                 called(of, Function::Part(*part).written(), &format!("{:?}", &**zone), Some(part.range()))
             }
             _ => None,
@@ -99,7 +99,7 @@ pub(super) fn alternatives(node: &Node, wanted: bool) -> Vec<Vec<Literal<'_>>> {
         Kind::And(terms) | Kind::Or(terms) => {
             let each = terms.iter().map(|term| alternatives(term, wanted));
             if matches!(node.kind, Kind::And(_)) == wanted {
-                each.fold(vec![Vec::new()], together)
+                each.fold(vec![Vec::new()], |all, each| together(all, &each))
             } else {
                 bounded(each.flatten().collect())
             }
@@ -118,7 +118,7 @@ pub(super) fn alternatives(node: &Node, wanted: bool) -> Vec<Vec<Literal<'_>>> {
             }
             _ => None,
         }),
-        Kind::Has(of, key) => one(Subject::of(of).map(|of| existence(format!("{}.{key}", of.text), wanted))),
+        Kind::Has(of, key) => one(Subject::of(of).map(|of| existence(&format!("{}.{key}", of.text), wanted))),
         _ => one(Subject::of(node).map(|subject| Literal {
             subject,
             relation: Relation::Equal,
@@ -132,7 +132,7 @@ fn one(literal: Option<Literal<'_>>) -> Vec<Vec<Literal<'_>>> {
 }
 
 /// The ways to make two expressions true. Where they are too many, the first expression alone: it says less.
-pub(super) fn together<'n>(left: Vec<Vec<Literal<'n>>>, right: Vec<Vec<Literal<'n>>>) -> Vec<Vec<Literal<'n>>> {
+pub(super) fn together<'n>(left: Vec<Vec<Literal<'n>>>, right: &[Vec<Literal<'n>>]) -> Vec<Vec<Literal<'n>>> {
     if left.len().saturating_mul(right.len()) > MAX_ALTERNATIVES {
         return left;
     }
@@ -156,7 +156,7 @@ fn compared<'n>(subject: &Node, relation: Relation, value: &'n Node) -> Option<L
     }
 }
 
-fn existence(key: String, exists: bool) -> Literal<'static> {
+fn existence(key: &str, exists: bool) -> Literal<'static> {
     let subject = Subject::new(format!("has({key})"));
     Literal { subject, relation: Relation::Equal, values: vec![Value::Bool(exists)] }
 }
@@ -164,7 +164,7 @@ fn existence(key: String, exists: bool) -> Literal<'static> {
 /// Names a subject for which no value meets all comparisons with it.
 fn conflict(literals: &[Literal<'_>]) -> Option<String> {
     let implied: Vec<Literal<'_>> =
-        literals.iter().flat_map(|literal| &literal.subject.keys).map(|key| existence(key.clone(), true)).collect();
+        literals.iter().flat_map(|literal| &literal.subject.keys).map(|key| existence(key, true)).collect();
     let mut subjects: BTreeMap<&str, Vec<&Literal<'_>>> = BTreeMap::new();
     for literal in literals.iter().chain(&implied) {
         subjects.entry(&literal.subject.text).or_default().push(literal);

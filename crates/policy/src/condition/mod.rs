@@ -127,7 +127,7 @@ impl Condition {
             .map(|(root, words)| Literal::word(root, words.iter().copied()));
         let conditions = [(when, true), (unless, false)].into_iter();
         let conditions = conditions.filter_map(|(condition, wanted)| Some(alternatives(&condition?.0.root, wanted)));
-        contradiction(&conditions.fold(vec![known.collect()], together))
+        contradiction(&conditions.fold(vec![known.collect()], |all, each| together(all, &each)))
     }
 
     fn error(&self, fault: Fault) -> EvaluationError {

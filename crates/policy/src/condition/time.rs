@@ -96,12 +96,11 @@ pub(super) fn timestamp_part(millis: i64, part: Part) -> i64 {
 /// The timestamp moved by the offset that a time zone has at this moment, so that its parts are those of the zone's
 /// clocks. `None` if there is no such zone: an IANA name such as `Europe/Berlin`, or `+02:00`.
 pub(super) fn moved_to_zone(millis: i64, zone: &str) -> Option<i64> {
-    let seconds = match fixed_offset(zone) {
-        Some(seconds) => seconds,
-        None => {
-            let at = DateTime::<Utc>::from(Timestamp::from_millis(millis)).naive_utc();
-            i64::from(zone.parse::<Tz>().ok()?.offset_from_utc_datetime(&at).fix().local_minus_utc())
-        }
+    let seconds = if let Some(seconds) = fixed_offset(zone) {
+        seconds
+    } else {
+        let at = DateTime::<Utc>::from(Timestamp::from_millis(millis)).naive_utc();
+        i64::from(zone.parse::<Tz>().ok()?.offset_from_utc_datetime(&at).fix().local_minus_utc())
     };
     millis.checked_add(seconds * 1_000)
 }
