@@ -85,12 +85,7 @@ impl Known {
         if let Some(lacking) = self.needed.iter().find(|scope| !claims.scopes.contains(scope)) {
             return Err(Refused::Scope(format!("the token lacks the scope {lacking}")));
         }
-        let name = match self.claim.as_str() {
-            "sub" => Some(claims.subject.as_str()),
-            claim => claims.other.get(claim).and_then(|value| value.as_str()),
-        };
-        let name = name.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| Refused::Caller(format!("the token has no text as its claim {}", self.claim)))?;
+        let name = claims.name(&self.claim).map_err(Refused::Caller)?;
         let agent: Result<AgentId, _> = format!("{}{name}", self.prefix).parse();
         agent
             .map(|agent| agent.to_string())

@@ -41,14 +41,14 @@ pub(crate) struct Options {
 #[derive(clap::Args)]
 struct Tokens {
     /// The issuer of tokens with which reviewers may answer escalations
-    #[arg(long = "oidc-issuer", value_name = "URL", requires_all = ["audience", "keys"])]
+    #[arg(long = "oidc-issuer", value_name = "URL", requires_all = ["audience", "jwks"])]
     issuer: Option<String>,
     /// The audience that these tokens must name
     #[arg(long = "oidc-audience", value_name = "NAME", requires = "issuer")]
     audience: Option<String>,
     /// The file with the issuer's public keys, a JWK Set; read again when it changes
-    #[arg(long = "oidc-keys", value_name = "FILE", requires = "issuer")]
-    keys: Option<PathBuf>,
+    #[arg(long = "oidc-jwks", value_name = "FILE", requires = "issuer")]
+    jwks: Option<PathBuf>,
     /// The claim with the reviewer's name; email counts only if it is verified
     #[arg(long = "oidc-claim", value_name = "NAME", default_value = "sub", requires = "issuer")]
     claim: String,
@@ -57,10 +57,10 @@ struct Tokens {
 impl Tokens {
     /// Lets the gateway accept the tokens, if there is a provider.
     fn accept(self, gateway: &Gateway) -> Result<(), String> {
-        let (Some(issuer), Some(audience), Some(keys)) = (self.issuer, self.audience, self.keys) else {
+        let (Some(issuer), Some(audience), Some(jwks)) = (self.issuer, self.audience, self.jwks) else {
             return Ok(());
         };
-        let verifier = Verifier::load(keys, &issuer, &audience).map_err(|error| error.to_string())?;
+        let verifier = Verifier::load(jwks, &issuer, &audience).map_err(|error| error.to_string())?;
         gateway.accept_tokens(verifier, &self.claim).map_err(describe)
     }
 }

@@ -25,6 +25,7 @@ use crate::process::GRACE;
 use crate::remote;
 use crate::shared::Shared;
 use crate::upstream::Connector;
+use rulekeep_server::http::Server;
 
 /// Starts a server as a child process, and serves a client on standard input and output until the input ends, or until
 /// SIGINT, SIGTERM or SIGHUP. The server is started at the first request, in a process group of its own, and the group
@@ -135,7 +136,13 @@ pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Re
     }
     let origins = ["127.0.0.1", "[::1]", "localhost"].map(|host| format!("http://{host}:{}", address.port()));
     let service = service(shared, [], origins);
-    Ok(axum::serve(listener, Router::new().nest_service(PATH, service)).await?)
+    serve_router(listener, Router::new().nest_service(PATH, service)).await
+}
+
+/// Serves a router for as long as the process runs, with the limits that every HTTP server of Rulekeep has.
+pub(crate) async fn serve_router(listener: TcpListener, router: Router) -> Result<(), Error> {
+    let served = Server::new().serve(listener, router, std::future::pending()).await;
+    served.map_err(|error| Error::Io(io::Error::other(error)))
 }
 
 /// The gateway over streamable HTTP, for requests to a loopback name or to one of these hosts, and not for pages of

@@ -4,20 +4,21 @@
 //! The gateway is an OAuth 2.0 protected resource (RFC 6750, RFC 9728). It never sends a caller's token to the server.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
+use axum::{Extension, Router};
+use rulekeep_server::http::Caller;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::entry::{Error, PATH, Service, service};
+use crate::entry::{Error, PATH, Service, serve_router, service};
 use crate::shared::Shared;
 
 /// Checks callers.
@@ -108,8 +109,7 @@ pub(crate) async fn serve(
     if door.metadata.is_some() {
         router = router.route(&path, get(metadata));
     }
-    let router = router.with_state(door).into_make_service_with_connect_info::<SocketAddr>();
-    Ok(axum::serve(listener, router).await?)
+    serve_router(listener, router.with_state(door)).await
 }
 
 /// The gateway towards callers.
@@ -134,7 +134,7 @@ struct Rooms {
 
 async fn enter(
     State(door): State<Arc<Door>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(Caller(peer)): Extension<Caller>,
     mut request: Request,
 ) -> Response {
     let token = bearer(request.headers());
@@ -147,7 +147,7 @@ async fn enter(
         );
     };
     let callers = Arc::clone(&door.remote.callers);
-    let checked = tokio::task::spawn_blocking(move || callers.agent(&token, peer.ip())).await;
+    let checked = tokio::task::spawn_blocking(move || callers.agent(&token, peer)).await;
     let checked = checked.unwrap_or_else(|_| Err(Refused::Unchecked("the check did not finish".to_owned())));
     match checked.and_then(|agent| door.room(agent).map_err(Refused::Unchecked)) {
         Ok(room) => room.handle(request).await.map(Body::new),

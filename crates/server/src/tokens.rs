@@ -43,6 +43,25 @@ pub struct Claims {
     pub other: Map<String, Value>,
 }
 
+impl Claims {
+    /// The text of a claim that names a person or a program; `email` counts only with `email_verified`.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing. The token is accepted all the same.
+    pub fn name(&self, claim: &str) -> Result<&str, String> {
+        let name = match claim {
+            "sub" => Some(&*self.subject),
+            claim => self.other.get(claim).and_then(Value::as_str).filter(|name| !name.is_empty()),
+        };
+        let name = name.ok_or_else(|| format!("the token has no text as its claim {claim}"))?;
+        if claim == "email" && self.other.get("email_verified") != Some(&Value::Bool(true)) {
+            return Err("the token's e-mail address is not verified: expected email_verified".to_owned());
+        }
+        Ok(name)
+    }
+}
+
 /// The reason why a token is refused. No message repeats the token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -308,7 +327,29 @@ const MOST_BYTES: u64 = 1 << 20;
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn an_address_is_a_name_only_if_it_is_verified() {
+        let name = |other: Value, claim: &str| {
+            let Value::Object(other) = other else { panic!("claims are an object") };
+            Claims { subject: "u-7".to_owned(), scopes: Vec::new(), expires: 0, other }.name(claim).map(str::to_owned)
+        };
+        assert_eq!(name(json!({}), "sub").unwrap(), "u-7");
+        assert_eq!(name(json!({ "email": "ann@x", "email_verified": true }), "email").unwrap(), "ann@x");
+        assert_eq!(name(json!({ "name": "ann" }), "name").unwrap(), "ann");
+        for (other, claim) in [
+            (json!({ "email": "ann@x" }), "email"),
+            (json!({ "email": "ann@x", "email_verified": "true" }), "email"),
+            (json!({ "name": ["ann"] }), "name"),
+            (json!({ "name": "" }), "name"),
+            (json!({}), "name"),
+        ] {
+            assert!(name(other.clone(), claim).is_err(), "{other}");
+        }
+    }
 
     /// Tokens that another implementation signed; see `tokens.mjs`.
     #[derive(Deserialize)]

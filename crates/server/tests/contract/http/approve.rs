@@ -154,7 +154,7 @@ fn a_token_without_the_claim_names_no_reviewer() {
     live.gateway.accept_tokens(Verifier::load(&keys, text("issuer"), text("audience")).unwrap(), "email").unwrap();
     let refused = live.get("/v1/admin/escalations", samples["accepted"]["ES256"].as_str().unwrap());
     assert_eq!(refused.refusal().0, 401);
-    assert!(String::from_utf8_lossy(&refused.body).contains("no claim"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.body).contains("no text as its claim email"), "{refused:?}");
 }
 
 /// The path of the link in the next delivery.
