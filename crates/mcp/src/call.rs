@@ -135,7 +135,7 @@ impl ToolCall {
     async fn answered(self, waiting: Waiting, answer: Option<Answer>) -> Result<CallToolResponse, ErrorData> {
         match answer {
             Some(Answer::Declined) => {
-                self.shared.pending.remove(&self.digest);
+                self.withdraw(&waiting).await;
                 let refusal = Refusal::new("declined", "the user at the client declined the call; do not repeat it");
                 return Ok(refused(refusal.with("escalationId", waiting.asked.id)));
             }
@@ -164,6 +164,7 @@ impl ToolCall {
         let escalation = tokio::select! {
             escalation = governance.escalation(id, governance.options.wait) => escalation,
             () = self.context.ct.cancelled() => {
+                self.withdraw(waiting).await;
                 return Looked::Refused(Refusal::new("declined", "the client canceled the call"));
             }
         };
@@ -183,6 +184,12 @@ impl ToolCall {
             Ok(Verdict::Escalated(_)) => Looked::Refused(Refusal::new("error", "a claim was escalated again")),
             Err(error) => Looked::Refused(Refusal::of_error(&error)),
         }
+    }
+
+    /// Ends the question of a call that its user declined or its client canceled.
+    async fn withdraw(&self, waiting: &Waiting) {
+        self.shared.pending.remove(&self.digest);
+        self.shared.governance.withdraw(&waiting.asked).await;
     }
 
     fn asking(&self) -> Asking {

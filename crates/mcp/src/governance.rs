@@ -48,6 +48,8 @@ pub(crate) struct Permit {
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) id: String,
+    /// The record that asks.
+    pub(crate) proof_id: String,
     pub(crate) intent: Value,
 }
 
@@ -114,10 +116,19 @@ impl Governance {
     /// Reports the outcome of a call; `None` if it is unknown. A failure is only logged: the call was made, and a
     /// refusal would make the client repeat it.
     pub(crate) async fn report(&self, permit: &Permit, outcome: Option<Outcome>) {
+        self.report_of(&permit.proof_id, outcome).await;
+    }
+
+    /// Ends the question of a call that its client has given up. Nobody needs to answer it any more.
+    pub(crate) async fn withdraw(&self, asked: &Asked) {
+        self.report_of(&asked.proof_id, None).await;
+    }
+
+    async fn report_of(&self, proof_id: &str, outcome: Option<Outcome>) {
         let outcome = outcome.map_or("UNKNOWN", Outcome::as_str);
-        let params = json!({ "proofId": permit.proof_id, "outcome": outcome });
+        let params = json!({ "proofId": proof_id, "outcome": outcome });
         if let Err(error) = self.call::<IgnoredAny>("outcome/report", params).await {
-            tracing::error!(proof_id = permit.proof_id, outcome, %error, "the outcome of a tool call is not recorded");
+            tracing::error!(proof_id, outcome, %error, "the outcome of a tool call is not recorded");
         }
     }
 
@@ -153,7 +164,7 @@ impl Decided {
                 let timeout = enforcement.constraints.timeout();
                 Verdict::Granted(Permit { proof_id, timeout, arguments: None })
             }
-            (Decision::Escalate, Some(intent)) => Verdict::Escalated(Asked { id: proof_id, intent }),
+            (Decision::Escalate, Some(intent)) => Verdict::Escalated(Asked { id: proof_id.clone(), proof_id, intent }),
             (Decision::Degrade, _) => {
                 let why = "The call needs all of its capabilities, and only a part was granted.";
                 Verdict::Refused(Refusal::of_verdict(&enforcement, Some(why)))

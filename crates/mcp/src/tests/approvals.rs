@@ -2,6 +2,7 @@
 
 use super::fixture::*;
 use rmcp::model::*;
+use rmcp::service::PeerRequestOptions;
 use rulekeep::escalation::Review;
 use serde_json::json;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ async fn a_no_refuses_the_call() {
             assert_eq!(refusal(&result)["denialClass"], "declined", "{revision:?} {no:?}");
             assert!(server.calls().is_empty());
             assert_eq!(office.count("escalation/approve"), 0);
+            assert!(office.governor.escalations().pending().unwrap().is_empty(), "nobody needs to answer it");
         }
     }
 }
@@ -105,6 +107,21 @@ async fn an_approval_is_for_the_session_that_asked() {
     }
     assert!(server.calls().is_empty());
     is_done(&asking.call_tool(call("send_email")).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_of_a_canceled_call_ends() {
+    for revision in BOTH {
+        let (office, server) = (Office::in_memory(), Server::with(TOOLS));
+        let patient = governed().wait(std::time::Duration::from_secs(60));
+        let client = connect(&office, patient, &server, User::without_forms(), revision).await;
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(call("send_email")));
+        let handle = client.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
+        until(|| !office.governor.escalations().pending().unwrap().is_empty()).await;
+        handle.cancel(None).await.unwrap();
+        until(|| office.governor.escalations().pending().unwrap().is_empty()).await;
+        assert!(server.calls().is_empty());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
