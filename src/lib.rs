@@ -9,26 +9,14 @@
 //! | you want to | read |
 //! |---|---|
 //! | see the library at work | the [tour](#tour) below |
-//! | govern an agent that you write in Rust | [`docs/guides/agent-loop.md`][agent-loop], then [`Governor`] |
-//! | write, test and load a policy | [`docs/guides/first-policy.md`][first-policy], then [`PolicySet`] |
-//! | govern a coding agent such as Claude Code | [`docs/guides/coding-agents.md`][coding-agents] |
-//! | govern MCP servers | [`docs/guides/mcp.md`][mcp] |
-//! | check a log that somebody else keeps | [`docs/guides/auditors.md`][auditors], then [`proof`] |
-//! | run it in production | [`docs/guides/operators.md`][operators], then [`maintenance`] |
-//! | use another language | [`docs/reference/http.md`][http] |
-//! | look up a rule, format, limit or error code | [`docs/reference/`][reference], indexed by [`docs/README.md`][index] |
-//! | look up a term | [`docs/glossary.md`][glossary] |
-//!
-//! [agent-loop]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/agent-loop.md
-//! [first-policy]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/first-policy.md
-//! [coding-agents]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/coding-agents.md
-//! [mcp]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/mcp.md
-//! [auditors]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/auditors.md
-//! [operators]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/operators.md
-//! [http]: https://docs.rs/crate/rulekeep/latest/source/docs/reference/http.md
-//! [reference]: https://docs.rs/crate/rulekeep/latest/source/docs/reference/
-//! [index]: https://docs.rs/crate/rulekeep/latest/source/docs/README.md
-//! [glossary]: https://docs.rs/crate/rulekeep/latest/source/docs/glossary.md
+//! | govern an agent that you write in Rust | [`guides::agent_loop`], then [`Governor`] |
+//! | write, test and load a policy | [`guides::first_policy`], then [`PolicySet`] |
+//! | govern a coding agent such as Claude Code | [`guides::coding_agents`] |
+//! | govern MCP servers | [`guides::mcp`] |
+//! | check a log that somebody else keeps | [`guides::auditors`], then [`proof`] |
+//! | run it in production | [`guides::operators`] and [`guides::fleet`], then [`maintenance`] |
+//! | look up a term | [`guides::glossary`] |
+//! | use another language, or look up a rule, format, limit or error code | `docs/reference/` in this package, indexed by `docs/README.md` |
 //!
 //! # Tour
 //!
@@ -269,6 +257,27 @@ pub mod handle {
     pub use crate::governor::{
         Agents, Escalations, KillSwitch, Log, PendingEnforcement, Policies, Tasks, Tools, Trust,
     };
+}
+
+/// The guides: what to do, step by step. Their links lead to files in the folder `docs` of this package.
+#[cfg(all(doc, not(doctest)))]
+pub mod guides {
+    #[doc = include_str!("../docs/guides/agent-loop.md")]
+    pub mod agent_loop {}
+    #[doc = include_str!("../docs/guides/auditors.md")]
+    pub mod auditors {}
+    #[doc = include_str!("../docs/guides/coding-agents.md")]
+    pub mod coding_agents {}
+    #[doc = include_str!("../docs/guides/first-policy.md")]
+    pub mod first_policy {}
+    #[doc = include_str!("../docs/guides/fleet.md")]
+    pub mod fleet {}
+    #[doc = include_str!("../docs/glossary.md")]
+    pub mod glossary {}
+    #[doc = include_str!("../docs/guides/mcp.md")]
+    pub mod mcp {}
+    #[doc = include_str!("../docs/guides/operators.md")]
+    pub mod operators {}
 }
 
 /// Maintenance of stores that no governor has open: importing an export, verifying archives, repairing a broken log.

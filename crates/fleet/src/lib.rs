@@ -3,11 +3,8 @@
 //!
 //! A governor becomes a [`Member`] and decides in its own process as before, as long as it holds a permit. Hubs, with
 //! the feature `hub`, give permits and pass on the orders that operators have signed; they keep everything in
-//! `PostgreSQL`. [`docs/guides/fleet.md`][guide] walks through it, [`docs/reference/fleet.md`][reference] says what is
-//! guaranteed and what happens in each failure.
-//!
-//! [guide]: https://docs.rs/crate/rulekeep/latest/source/docs/guides/fleet.md
-//! [reference]: https://docs.rs/crate/rulekeep/latest/source/docs/reference/fleet.md
+//! `PostgreSQL`. The module `guides::fleet` of the crate `rulekeep` walks through it; `docs/reference/fleet.md` in that
+//! package says what is guaranteed and what happens in each failure.
 //!
 //! | module | subject |
 //! |---|---|
