@@ -23,7 +23,7 @@ use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use super::verdict::{Need, PolicyVerdict};
 use rulekeep_types::document::{self, File, PolicyFormat, refusal};
-use rulekeep_types::facts::Kinds;
+use rulekeep_types::facts::{Facts, Kinds};
 use rulekeep_types::{
     AgentId, Decision, DenialClass, DeniedPath, Digest, Error, Problem, Severity, Tier, TrustSnapshot, risk_floor,
     usual_risk,
@@ -299,10 +299,20 @@ impl PolicySet {
         self.0.engine.rules.iter().any(|rule| rule.conditions.read_now())
     }
 
-    /// The environments that commands mean by some names, such as those of clusters and profiles, by the document's
-    /// `[environments]`. No decision depends on the table itself, so it is not part of the digest.
-    pub fn environments_of(&self, named: &[&str]) -> Vec<&str> {
-        self.0.environments.of(named)
+    /// The environment that the commands of a request mean by the names of clusters, profiles and workspaces, by the
+    /// document's `[environments]`. No decision depends on the table itself, so it is not part of the digest.
+    ///
+    /// # Errors
+    ///
+    /// A sentence if they mean several: no rule could bind all of them.
+    pub fn environment_of(&self, facts: &Facts) -> Result<Option<&str>, String> {
+        let named: Vec<&str> = facts.acts.iter().flat_map(|act| &act.environments).map(String::as_str).collect();
+        let meant = if named.is_empty() { Vec::new() } else { self.0.environments.of(&named) };
+        match *meant {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            _ => Err(format!("the command names the environments {}; run one command for each", meant.join(" and "))),
+        }
     }
 
     /// The patterns of paths that a rule denies to an agent, or to any agent without one. What runs for the agent is kept

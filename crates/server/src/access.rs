@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use crate::calls::{self, Call, Entry, Params, Spec};
-use crate::gateway::{Admitted, Gateway};
+use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::Error;
 
 /// The calls that `rulekeep`'s daemon opens on its socket for agents, without a key: reporting and waiting. None of them
@@ -93,7 +93,11 @@ impl Access {
             Self::Everything => Ok(None),
             Self::Reading if spec.only_reads() => Ok(None),
             Self::Only(methods) if methods.contains(&method) => Ok(None),
-            Self::Reading => Err(forbidden(&format!("{method} needs an API key of the scope admin"))),
+            Self::Reading => {
+                let scopes = spec.scopes.iter().chain(&[Scope::Admin]).map(|scope| scope.as_str());
+                let scopes = scopes.collect::<Vec<_>>().join(" or ");
+                Err(forbidden(&format!("{method} needs an API key of the scope {scopes}")))
+            }
             Self::Only(_) => Err(forbidden(&format!("{method} is not open to this connection"))),
             Self::Key(key) => {
                 let admitted = gateway.admit(Some(key), LOCAL)?;

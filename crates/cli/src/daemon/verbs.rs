@@ -163,7 +163,8 @@ fn serve(home: &Home, idle_exit: Option<f64>) -> Result<ExitCode, String> {
         builder = builder.confiner(confiner.clone());
     }
     let governor = builder.open(home.store()).map_err(describe)?;
-    let gateway = Gateway::with_webhooks(&governor, WebhookSettings::default()).map_err(describe)?;
+    let webhooks = WebhookSettings { public_url: config.public_url.clone(), ..WebhookSettings::default() };
+    let gateway = Gateway::with_webhooks(&governor, webhooks).map_err(describe)?;
     let hooks = &config.hooks;
     let settings = Settings {
         tier: hooks.tier,

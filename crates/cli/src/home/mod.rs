@@ -37,6 +37,8 @@ pub(crate) struct Config {
     idle_exit_minutes: f64,
     /// The address and port at which the daemon serves HTTP and the console; `None` for neither.
     pub(crate) listen: Option<String>,
+    /// The URL at which reviewers reach the daemon, for approval links.
+    pub(crate) public_url: Option<String>,
     /// The settings of hooks.
     pub(crate) hooks: HookConfig,
     /// The key that signs checkpoints, if there is one.
@@ -78,6 +80,7 @@ impl Default for Config {
             input_text: InputText::Whole,
             idle_exit_minutes: 720.0,
             listen: None,
+            public_url: None,
             hooks: HookConfig::default(),
             checkpoints: None,
         }

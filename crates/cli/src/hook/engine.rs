@@ -236,11 +236,8 @@ impl Hearing<'_> {
         {
             return Ok(ruling);
         }
-        if let several @ [_, _, ..] = &*self.environments(&facts) {
-            let several = several.join(" and ");
-            return Ok(Ruling::Deny(format!(
-                "rulekeep: the command names the environments {several}; run one command for each"
-            )));
+        if let Err(several) = self.governor().policies().current().environment_of(&facts) {
+            return Ok(Ruling::Deny(format!("rulekeep: {several}")));
         }
         let Enforced { enforcement, intent, .. } = self.enforce(call, &facts)?;
         if let Some(ruling) = self.narrow(call, &enforcement)? {
@@ -348,9 +345,12 @@ impl Hearing<'_> {
         let only_reads = || parsed.required_capabilities.iter().all(|needed| needed.as_str().ends_with(":read"));
         let named = own.named(self.event, call).filter(|place| own.is_socket(place) || !only_reads());
         let Some(place) = named.or_else(|| own.removed(facts)) else { return Ok(None) };
-        let intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?
+        let mut intent = Intent::new(self.agent, "change_governance", RiskLevel::Critical, ["permission:admin"])?
             .with_context("tool", call.tool.clone())
             .with_context("place", place.display().to_string());
+        if let Some(command) = call.arguments["command"].as_str() {
+            intent = intent.with_context("command", command);
+        }
         let verdict = self.governor().enforce(&intent)?;
         Ok(match verdict.decision {
             Decision::Allow => None,
@@ -383,23 +383,13 @@ impl Hearing<'_> {
         if let Some(unread) = unread {
             context.insert("retryOf".to_owned(), unread.to_string().into());
         }
-        if let [environment] = &*self.environments(facts) {
-            context.insert("environment".to_owned(), environment.clone().into());
+        if let Ok(Some(environment)) = self.governor().policies().current().environment_of(facts) {
+            context.insert("environment".to_owned(), environment.into());
         }
         if let Some(key) = self.confinable(call, facts) {
             context.insert(key.to_owned(), true.into());
         }
         asked
-    }
-
-    /// The environments that the policy's table finds in the names that a call's commands are directed at.
-    fn environments(&self, facts: &Facts) -> Vec<String> {
-        let named: Vec<&str> = facts.acts.iter().flat_map(|act| &act.environments).map(String::as_str).collect();
-        if named.is_empty() {
-            return Vec::new();
-        }
-        let policies = self.governor().policies().current();
-        policies.environments_of(&named).into_iter().map(str::to_owned).collect()
     }
 
     /// The call as a request.

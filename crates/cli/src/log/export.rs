@@ -198,6 +198,11 @@ impl Options {
         if (self.entries || self.resume) && matches!(self.to, Some(End::At(_))) {
             return Err(Failed::usage("--entries and --resume take no --to"));
         }
+        if let (Some(from), Some(End::At(to))) = (self.from, &self.to)
+            && from > *to
+        {
+            return Err(Failed::usage(&format!("--from {from} is after --to {to}")));
+        }
         Ok(file)
     }
 

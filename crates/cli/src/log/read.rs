@@ -64,6 +64,9 @@ pub(crate) struct Stats {
     /// The agent's ID (default: all agents together)
     #[arg(value_name = "AGENT")]
     agent: Option<AgentId>,
+    /// The same, with the name that other commands use
+    #[arg(long = "agent", value_name = "AGENT", conflicts_with = "agent")]
+    named: Option<AgentId>,
     #[command(flatten)]
     period: Period,
     #[command(flatten)]
@@ -156,9 +159,9 @@ pub(super) fn query(query: Query) -> Result<ExitCode, Failed> {
 
 /// Counts records.
 pub(super) fn stats(stats: Stats) -> Result<ExitCode, Failed> {
-    let Stats { agent, period: Period { from, to }, from_where } = stats;
+    let Stats { agent, named, period: Period { from, to }, from_where } = stats;
     let client = from_where.client()?;
-    let Some(agent_id) = agent.map(|agent| agent.to_string()) else {
+    let Some(agent_id) = agent.or(named).map(|agent| agent.to_string()) else {
         return show_answer(&stats_of_all(&client, from, to)?, from_where.json);
     };
     client.make_json(agents::Get { agent_id: agent_id.clone() })?;

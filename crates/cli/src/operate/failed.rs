@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use rulekeep::Error;
 use serde_json::Value;
 
 use crate::client::{Failure, has_read_damage};
@@ -79,7 +80,10 @@ fn is_escalation(failure: &Failure) -> bool {
 
 impl From<rulekeep::Error> for Failed {
     fn from(error: rulekeep::Error) -> Self {
-        Failure::from(error).into()
+        let is_found = matches!(error, Error::ExportBroken { .. } | Error::ArchiveBroken { .. });
+        let failed = Self::from(Failure::from(error));
+        // A file that does not hold is a result, and no invalid argument.
+        if is_found { Self { exit: FAILED, ..failed } } else { failed }
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let parser = rulekeep::intent::Parser::new()?;
         let read =
             |agent: &_, text: &str, context: &_| parser.parse_text(agent, text, context).map(|parsed| parsed.intent);
-        for (name, request) in PolicyCases::from_file(cases)?.requests(&read) {
+        for (name, request) in PolicyCases::from_file(cases)?.requests(&after, &read) {
             let request = request.map_err(|why| format!("case {name:?} cannot be read: {why}"))?;
             found.compare(&before, &after, &request.policy_request(), || (name.to_owned(), None, None, None));
         }

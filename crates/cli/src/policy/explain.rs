@@ -90,6 +90,9 @@ impl DataClass {
     }
 }
 
+/// The key of the context that rules find the environment under.
+pub(super) const ENVIRONMENT: &str = "environment";
+
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let policies = match arguments.policy.take() {
         Some(file) => PolicySet::from_file(file)?,
@@ -100,12 +103,19 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
         builder = builder.clock(Stopped(at));
     }
     let governor = builder.open_in_memory()?;
-    let context: Map<String, Value> = std::mem::take(&mut arguments.context).into_iter().collect();
+    let mut context: Map<String, Value> = std::mem::take(&mut arguments.context).into_iter().collect();
     let as_json = arguments.json;
     let explained = match std::mem::take(&mut arguments.asked).read()? {
         Request::Text(text) => {
             let agent = arguments.agent.clone().unwrap_or_else(|| "example".to_owned());
             governor.agents().register(arguments.agent(&agent))?;
+            // As hooks do.
+            let intent = governor.tools().explain_parse(&agent, Input::new(&text).context(&context))?.parse.intent;
+            if !context.contains_key(ENVIRONMENT)
+                && let Some(environment) = governor.policies().current().environment_of(&intent.facts())?
+            {
+                context.insert(ENVIRONMENT.to_owned(), environment.into());
+            }
             let input = || Input::new(&text).context(&context);
             let parse = governor.tools().explain_parse(&agent, input())?;
             let decision = governor.policies().explain(PreviewRequest::input(&agent, input()))?;

@@ -338,6 +338,9 @@ fn own_files_cannot_be_changed_from_inside_or_through_a_link() {
     ] {
         refuses(&there(cwd, command), "governs the agent");
     }
+    let newest = setup.json(&["log", "query", "--json"])["items"][0]["request"].clone();
+    assert_eq!(newest["tool"], "Bash");
+    assert!(newest["command"].as_str().unwrap().starts_with("curl --unix-socket"), "{newest}");
     goes_on(&there("/tmp", &format!("cat {home}/policies/policy.toml")));
 }
 

@@ -106,3 +106,40 @@ fn the_data_class_is_told_with_what_implies_it() {
         assert_eq!(told["dataClass"], json!({ "class": class, "impliedBy": implied_by }), "{context}");
     }
 }
+
+/// A hook binds a call by the environment that its command names, so a preview of the call has to do so as well.
+#[test]
+fn the_environment_that_a_command_names_is_that_of_a_hook() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = "name = \"clusters\"\n[environments]\nproduction = [\"prod-*\"]\nstaging = [\"stage\"]\n\
+                 [[rule]]\nid = \"all\"\neffect = \"allow\"\n\
+                 [[rule]]\nid = \"prod\"\neffect = \"escalate\"\nreviewer = \"ann\"\nmatch.environment = [\"production\"]\n";
+    let cases = |name: &str, decision: &str| {
+        format!(
+            "[[case]]\nname = \"{name}\"\nagent = {{ tier = \"T4\" }}\nexpect = {{ decision = \"{decision}\" }}\n\
+             input = '''{{\"tool\":\"Bash\",\"arguments\":{{\"command\":\"kubectl --context {name} get pods\"}}}}'''\n"
+        )
+    };
+    std::fs::write(folder.path().join("p.toml"), rules).unwrap();
+    std::fs::write(folder.path().join("c.toml"), cases("prod-eu", "ESCALATE") + &cases("stage", "ALLOW")).unwrap();
+    let run = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_rulekeep"))
+            .current_dir(folder.path())
+            .arg("policy")
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
+    let explained = |command: &str, more: &[&str]| {
+        let tool = json!({ "tool": "Bash", "arguments": { "command": command } }).to_string();
+        run(&[&["explain", "--policy", "p.toml", "--tier", "T4", "--json", "--tool", &tool], more].concat())
+    };
+    assert_eq!(answer(&explained("kubectl --context prod-eu get pods", &[]))["decision"], "ESCALATE");
+    assert_eq!(answer(&explained("kubectl --context stage get pods", &[]))["decision"], "ALLOW");
+    let claimed = explained("kubectl --context prod-eu get pods", &["--context", "environment=staging"]);
+    assert_eq!(answer(&claimed)["decision"], "ALLOW");
+    let several = explained("kubectl --context prod-eu get pods; kubectl --context stage get pods", &[]);
+    assert!(!several.status.success() && String::from_utf8_lossy(&several.stderr).contains("run one command for each"));
+    let tested = run(&["test", "p.toml", "c.toml"]);
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+}

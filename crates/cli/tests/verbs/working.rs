@@ -102,6 +102,11 @@ fn an_export_is_imported_again_and_never_written_over() {
     assert_eq!(place.json(&["log", "check", "log.jsonl"])["headHash"], report["headHash"]);
     place.ok(&["log", "import", "--store", "again", "log.jsonl"]);
     assert_eq!(place.json(&["log", "verify", "again"])["headHash"], report["headHash"]);
+    let forged = fs::read_to_string(place.work().join("log.jsonl")).unwrap().replace("ALLOW", "DENY");
+    fs::write(place.work().join("forged.jsonl"), forged).unwrap();
+    place.fails(1, &["log", "check", "forged.jsonl"]);
+    let inverted = place.fails(2, &["log", "export", "--from", "today", "--to", "yesterday", "--out", "none.jsonl"]);
+    assert!(inverted.contains("is after --to"), "{inverted}");
     let before = fs::read(place.work().join("log.jsonl")).unwrap();
     let said = place.fails(1, &["log", "export", "--out", "log.jsonl"]);
     assert!(said.contains("exists already"), "{said}");

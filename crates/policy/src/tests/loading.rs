@@ -525,13 +525,18 @@ fn environments_are_found_by_what_commands_name() {
     let rules = "[[rule]]\nid = \"a\"\neffect = \"allow\"\n";
     let base = "name = \"t\"\n[environments]\nProduction = [\"prod\", \"prod-*\"]\nstaging = [\"stage\"]\n";
     let set = PolicySet::from_toml(&format!("{base}{rules}")).unwrap();
-    assert_eq!(set.environments_of(&["stage", "PROD-eu", "prod"]), ["production", "staging"]);
-    assert_eq!(set.environments_of(&["preprod", ""]), Vec::<&str>::new());
+    let of = |set: &PolicySet, named: &[&str]| {
+        let facts = serde_json::json!({ "form": 2, "acts": [{ "environments": named }] });
+        set.environment_of(&serde_json::from_value(facts).unwrap()).map(|one| one.map(str::to_owned))
+    };
+    assert_eq!(of(&set, &["PROD-eu", "prod"]), Ok(Some("production".to_owned())));
+    assert!(of(&set, &["stage", "PROD-eu"]).unwrap_err().contains("production and staging; run one command for each"));
+    assert_eq!((of(&set, &["preprod", ""]), of(&set, &[])), (Ok(None), Ok(None)));
     assert_eq!(set.digest(), PolicySet::from_toml(&format!("name = \"t\"\n{rules}")).unwrap().digest());
     // A later document's table could make an earlier allow match more.
     let team = PolicySet::from_toml("name = \"u\"\n[environments]\nstaging = [\"*\"]\n").unwrap();
     let both = PolicySet::layered(&[set, team]).unwrap();
-    assert_eq!(both.environments_of(&["other"]), Vec::<&str>::new());
+    assert_eq!(of(&both, &["other"]), Ok(None));
     assert!(
         both.warnings().iter().any(|warning| warning.message.contains("environments are those of the first document"))
     );

@@ -64,13 +64,14 @@ impl StoredIntent {
 
     /// The tool that is called.
     pub fn tool(&self) -> Option<String> {
-        self.acts().find_map(|act| first_line(act.get("tool")?))
+        self.acts().find_map(|act| first_line(act.get("tool")?)).or_else(|| first_line(self.context.get("tool")?))
     }
 
     /// The first command, and the number of the others.
     pub fn command(&self) -> Option<String> {
         let mut commands = self.acts().filter_map(|act| first_line(act.get("commands")?.get(0)?));
-        let first = commands.next()?;
+        // A request to change what governs the agent has no facts.
+        let first = commands.next().or_else(|| first_line(self.context.get("command")?))?;
         let more = commands.count();
         Some(if more > 0 { format!("{first} (+{more})") } else { first })
     }

@@ -29,7 +29,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
 
 async fn show(app: Arc<App>, link: String, request: HttpRequest) -> Response {
     let opened = aside(move || app.open_link(&link, &request)).await;
-    page(opened.and_then(|opened| opened).map(|opened| asking(&opened.escalation)))
+    page(opened.and_then(|opened| opened).map(|opened| asking(&opened)))
 }
 
 async fn answer(app: Arc<App>, link: String, request: HttpRequest) -> Response {
@@ -78,7 +78,7 @@ fn page(content: Result<Markup, Error>) -> Response {
                 meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
                 title { (title) " · Rulekeep" }
-                link rel="stylesheet" href="/console.css";
+                link rel="stylesheet" href="../console.css";
             }
             body { main { h1 { (title) } (content) } }
         }
@@ -91,7 +91,7 @@ fn page(content: Result<Markup, Error>) -> Response {
 }
 
 /// The question and its form.
-fn asking(asked: &Escalation) -> Markup {
+fn asking(Opened { escalation: asked, review }: &Opened) -> Markup {
     let intent = asked.intent.as_ref().unwrap_or(&Value::Null);
     html! {
         @if let Some(input) = &asked.input { pre tabindex="0" role="region" aria-label="Request" { (input) } }
@@ -108,6 +108,7 @@ fn asking(asked: &Escalation) -> Markup {
             (row("An approval grants", &written(&serde_json::json!(asked.on_approval))))
             (row("Open until", &asked.expires_at.to_string()))
         }
+        p { "Your answer counts as that of " strong { (review.reviewer) } "." }
         form method="post" {
             div class="field" {
                 label for="note" { "Note (recorded)" }

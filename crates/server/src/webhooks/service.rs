@@ -447,7 +447,7 @@ fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
 }
 
 /// The reason an endpoint cannot have approval links.
-const NO_BASE: &str = "approval links need the URL at which reviewers reach this server: serve with --public-url";
+const NO_BASE: &str = "approval links need the URL at which reviewers reach this server: serve with --public-url, or set public_url in config.toml";
 /// Maximum number of endpoints, each with its own thread.
 const MOST_ENDPOINTS: usize = 32;
 const MOST_SECRETS: usize = 8;

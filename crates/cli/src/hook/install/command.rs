@@ -65,6 +65,13 @@ pub fn install(arguments: &InstallArguments, operator: &dyn Fn() -> Result<(), S
         operator()?;
     }
     place.carry_out(&changes)?;
+    let has_claudes =
+        matches!(place.host, Host::Vscode | Host::Cursor) && !registered(Host::Claude, &home, &project)?.is_empty();
+    if has_claudes {
+        println!(
+            "Claude Code has the hook as well, and this host can read its settings: each call may then be decided twice. Keep one."
+        );
+    }
     let layout = Layout::of(place.host);
     let note = (!changes.is_empty()).then_some(layout.note);
     for sentences in layout.shared.into_iter().chain(note) {

@@ -138,9 +138,10 @@ impl PolicyCases {
     /// Returns each case by its name, with its request or the reason why its text cannot be read.
     pub(super) fn requests<'a>(
         &'a self,
+        policies: &'a PolicySet,
         reader: &'a dyn CaseReader,
     ) -> impl Iterator<Item = (&'a str, Result<CaseRequest, String>)> {
-        self.cases.iter().map(|case| (case.name.as_str(), CaseRequest::of(case, reader)))
+        self.cases.iter().map(|case| (case.name.as_str(), CaseRequest::of(case, policies, reader)))
     }
 
     /// Like [`PolicyCases::run`], but also changes each rule in small ways, one at a time, and reports the changes

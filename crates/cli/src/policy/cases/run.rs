@@ -16,6 +16,7 @@ use super::read::{Asked, Case, Expect, Outcome, POLICY_ERROR};
 use super::report::{CaseDifference, CaseReport, CaseResult, MutantReport};
 use super::written::Written;
 use super::{CaseReader, PolicyCases};
+use crate::policy::explain::ENVIRONMENT;
 
 /// Cases that were run against a set.
 pub(super) struct Run<'a> {
@@ -74,7 +75,7 @@ impl<'a> Held<'a> {
             reasoning: String::new(),
             rules: Vec::new(),
         };
-        let request = match CaseRequest::of(case, reader) {
+        let request = match CaseRequest::of(case, policies, reader) {
             Ok(request) => request,
             Err(message) => {
                 result.differences.push(difference("input", json!("a text that can be read"), json!(message)));
@@ -131,12 +132,19 @@ fn idle_uses<'a>(case: &'a Case, written: &'a Written) -> impl Iterator<Item = C
 }
 
 impl CaseRequest {
-    pub(super) fn of(case: &Case, reader: &dyn CaseReader) -> Result<Self, String> {
+    pub(super) fn of(case: &Case, policies: &PolicySet, reader: &dyn CaseReader) -> Result<Self, String> {
         let (intent, risk) = match &case.asked {
             Asked::Intent { intent, risk } => ((**intent).clone(), *risk),
             Asked::Text { text, context } => {
                 let agent = case.agent_id.parse().map_err(|error: InvalidValue| error.to_string())?;
-                (reader.read(&agent, text, context).map_err(|error| error.to_string())?, None)
+                let mut intent = reader.read(&agent, text, context).map_err(|error| error.to_string())?;
+                // As hooks do.
+                if !context.contains_key(ENVIRONMENT)
+                    && let Some(environment) = policies.environment_of(&intent.facts())?
+                {
+                    intent.context.insert(ENVIRONMENT.to_owned(), environment.into());
+                }
+                (intent, None)
             }
         };
         let risk = risk.unwrap_or_else(|| reader.risk(&intent));
