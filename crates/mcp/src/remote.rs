@@ -192,7 +192,7 @@ impl Door {
             oldest.and_then(|agent| rooms.open.remove(&agent));
         }
         let shared = Arc::new((self.make)(agent.clone())?);
-        let room = service(shared, vec![self.host.clone()], [self.origin.clone()]);
+        let room = service(shared, [self.host.clone()], [self.origin.clone()]);
         rooms.open.insert(agent, (now, room.clone()));
         Ok(room)
     }
