@@ -29,7 +29,9 @@ use crate::model::{
     AgentId, Enforcement, Error, EscalationId, Event, EventId, EventType, Input, InputEnforcement, Intent, ProofId,
     Review, Sequence, TaskId,
 };
-pub use crate::model::{RESERVED, Share, checked_person, closed_words, excerpt, is_reserved, json_depth};
+pub use crate::model::{
+    RESERVED, Share, checked_person, closed_words, excerpt, is_invisible, is_reserved, json_depth, visible,
+};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
 

@@ -16,6 +16,7 @@ use crate::home::Home;
 
 /// The options for callers who prove who they are.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("callers").multiple(true))]
 pub(crate) struct CallerOptions {
     /// The URL under which callers reach the gateway, which is the audience of their tokens
     #[arg(long, value_name = "URL", requires_all = ["listen", "callers"], conflicts_with_all = ["agent", "ask_user", "task"])]

@@ -10,6 +10,8 @@ use console::{Style, Term, measure_text_width, pad_str, style, truncate_str};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::plain::is_hidden;
+
 /// A column of a table: its heading, and its text in a row.
 pub(crate) type Column<R> = (&'static str, fn(&R) -> String);
 
@@ -189,18 +191,13 @@ pub(crate) fn clean(text: &str) -> String {
 fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() || is_hidden(character) {
+        if is_hidden(character) {
             escape(&mut clean, character);
         } else {
             clean.push(character);
         }
     }
     clean
-}
-
-/// Characters that a terminal does not show, or that change the direction of the text after them.
-fn is_hidden(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Returns a value as the text of a cell.
@@ -250,7 +247,7 @@ mod tests {
             fields(&json!({ "text": hostile, "nested": { "text": hostile } })),
             json(&json!({ "text": hostile })),
         ] {
-            assert!(!shown.chars().any(|one| (one.is_control() && one != '\n') || is_hidden(one)), "{shown:?}");
+            assert!(!shown.chars().any(|one| one != '\n' && is_hidden(one)), "{shown:?}");
         }
         assert_eq!(fields(&json!({ "text": "x\nid  forged" })), "text\n  | x\n  | id  forged");
         let nested = json!({ "a": { "b\n": "x\ny: forged", "c": [{ "d": [1, 2] }] } });

@@ -286,20 +286,20 @@ pub struct Signature<'a> {
     /// The name of the sender's key.
     pub name: &'a str,
     digest: Digest,
-    signature: &'a str,
+    bytes: &'a str,
 }
 
 impl<'a> Signature<'a> {
     /// Reads the value of a header; `None` if it has another form.
     pub fn read(value: &'a str) -> Option<Self> {
         let mut parts = value.split(' ');
-        let (name, digest, signature) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-        parts.next().is_none().then_some(Self { name, digest, signature })
+        let (name, digest, bytes) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+        parts.next().is_none().then_some(Self { name, digest, bytes })
     }
 
     /// Returns whether this key signed the path and the digest of a body.
     pub fn is_by(&self, key: &VerifierKey, path: &str) -> bool {
-        keys::verify(key, &signed_text(path, self.digest), self.signature)
+        keys::verify(key, &signed_text(path, self.digest), self.bytes)
     }
 
     /// Returns whether the digest is that of this body.

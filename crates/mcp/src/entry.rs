@@ -135,7 +135,7 @@ pub(crate) async fn serve_http(shared: Arc<Shared>, listener: TcpListener) -> Re
         return Err(Error::Options(message));
     }
     let origins = ["127.0.0.1", "[::1]", "localhost"].map(|host| format!("http://{host}:{}", address.port()));
-    let service = service(shared, [], origins);
+    let (service, _) = service(shared, [], origins);
     serve_router(listener, Router::new().nest_service(PATH, service)).await
 }
 
@@ -145,17 +145,18 @@ pub(crate) async fn serve_router(listener: TcpListener, router: Router) -> Resul
     served.map_err(|error| Error::Io(io::Error::other(error)))
 }
 
-/// The gateway over streamable HTTP, for requests to a loopback name or to one of these hosts, and not for pages of
+/// The gateway over streamable HTTP and its sessions, for requests to a loopback name or to one of these hosts, and not for pages of
 /// other origins in a browser.
 pub(crate) fn service(
     shared: Arc<Shared>,
     hosts: impl IntoIterator<Item = String>,
     origins: impl IntoIterator<Item = String>,
-) -> Service {
+) -> (Service, Arc<LocalSessionManager>) {
     let mut config = StreamableHttpServerConfig::default().with_allowed_origins(origins);
     config.allowed_hosts.extend(hosts);
     let gate = move || Ok(Gate::new(Arc::clone(&shared)));
-    StreamableHttpService::new(gate, Arc::new(LocalSessionManager::default()), config)
+    let sessions = Arc::new(LocalSessionManager::default());
+    (StreamableHttpService::new(gate, Arc::clone(&sessions), config), sessions)
 }
 
 /// A gateway over streamable HTTP.

@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
 use axum::{Extension, Router};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rulekeep_server::http::Caller;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -125,11 +126,14 @@ struct Door {
     rooms: Mutex<Rooms>,
 }
 
+/// The gateway of an agent, with its sessions.
+type Room = (Service, Arc<LocalSessionManager>);
+
 #[derive(Default)]
 struct Rooms {
     uses: u64,
     /// By agent, with the number of the last use.
-    open: HashMap<String, (u64, Service)>,
+    open: HashMap<String, (u64, Room)>,
 }
 
 async fn enter(
@@ -150,7 +154,13 @@ async fn enter(
     let checked = tokio::task::spawn_blocking(move || callers.agent(&token, peer)).await;
     let checked = checked.unwrap_or_else(|_| Err(Refused::Unchecked("the check did not finish".to_owned())));
     match checked.and_then(|agent| door.room(agent).map_err(Refused::Unchecked)) {
-        Ok(room) => room.handle(request).await.map(Body::new),
+        Ok((room, sessions)) => {
+            let is_new = !request.headers().contains_key("mcp-session-id");
+            if is_new && sessions.sessions.read().await.len() >= MOST_SESSIONS {
+                return door.refusal(StatusCode::TOO_MANY_REQUESTS, None, "this agent has too many sessions: end some");
+            }
+            room.handle(request).await.map(Body::new)
+        }
         Err(refused) => {
             tracing::info!(%peer, ?refused, "a caller is refused");
             let (status, code, why) = match &refused {
@@ -179,7 +189,7 @@ async fn metadata(State(door): State<Arc<Door>>) -> Response {
 
 impl Door {
     /// The gateway of an agent. Beyond the limit, the one that was not used for the longest time is closed.
-    fn room(&self, agent: String) -> Result<Service, String> {
+    fn room(&self, agent: String) -> Result<Room, String> {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.uses += 1;
         let now = rooms.uses;
@@ -236,3 +246,5 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// Number of agents that are served at a time.
 const MOST_ROOMS: usize = 1000;
+/// Largest number of sessions of an agent. Beyond it a session has to end, by its client or after minutes of silence.
+pub(crate) const MOST_SESSIONS: usize = 256;

@@ -29,10 +29,11 @@ impl Environments {
         self.0.is_empty()
     }
 
-    /// The environments of which a name is given, in document order.
-    pub(super) fn of<'s>(&'s self, named: &[&str]) -> Vec<&'s str> {
-        let named: Vec<String> = named.iter().map(|name| name.to_lowercase()).collect();
-        let is_named = |globs: &[Glob]| globs.iter().any(|glob| named.iter().any(|name| glob.matches(name)));
-        self.0.iter().filter(|(_, globs)| is_named(globs)).map(|(name, _)| &**name).collect()
+    /// The environments that a name stands for. One that is not listed, or that may be any, stands for an empty one.
+    pub(super) fn of<'s>(&'s self, name: &str) -> Vec<&'s str> {
+        let name = name.to_lowercase();
+        let is_named = |globs: &[Glob]| !name.is_empty() && globs.iter().any(|glob| glob.matches(&name));
+        let found: Vec<&str> = self.0.iter().filter(|(_, globs)| is_named(globs)).map(|(name, _)| &**name).collect();
+        if found.is_empty() { vec![""] } else { found }
     }
 }

@@ -1,6 +1,6 @@
 //! A policy set: loaded and checked as a whole, or not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -304,14 +304,20 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// A sentence if they mean several: no rule could bind all of them.
+    /// A sentence if they mean several, or one and others that are not listed: no rule could bind all of them.
     pub fn environment_of(&self, facts: &Facts) -> Result<Option<&str>, String> {
-        let named: Vec<&str> = facts.acts.iter().flat_map(|act| &act.environments).map(String::as_str).collect();
-        let meant = if named.is_empty() { Vec::new() } else { self.0.environments.of(&named) };
-        match *meant {
+        let named = facts.acts.iter().flat_map(|act| &act.environments);
+        let meant: BTreeSet<&str> = named.flat_map(|name| self.0.environments.of(name)).collect();
+        let (listed, has_others) = (meant.iter().filter(|one| !one.is_empty()), meant.contains(""));
+        let listed: Vec<&str> = listed.copied().collect();
+        match *listed {
             [] => Ok(None),
-            [one] => Ok(Some(one)),
-            _ => Err(format!("the command names the environments {}; run one command for each", meant.join(" and "))),
+            [one] if !has_others => Ok(Some(one)),
+            _ => {
+                let others = if has_others { " and one that is not named or not listed" } else { "" };
+                let listed = listed.join(" and ");
+                Err(format!("the commands mean the environments {listed}{others}; run one command for each"))
+            }
         }
     }
 

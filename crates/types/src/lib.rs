@@ -109,7 +109,7 @@ pub use {
     share::{ORGANISATION, is_shared_counter},
     time::LONGEST_LIMIT_WINDOW,
     tool::ToolAct,
-    unseen::{hides_or_breaks, is_invisible, turns_direction},
+    unseen::{hides_or_breaks, is_invisible, turns_direction, visible},
     verification::OnProgress,
 };
 

@@ -24,3 +24,9 @@ pub fn hides_or_breaks(c: char) -> bool {
         || turns_direction(c)
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{feff}')
 }
+
+/// The text with a U+FFFD in the place of each invisible character, for people who decide on what they see. Blanks and
+/// line ends stay.
+pub fn visible(text: &str) -> String {
+    text.chars().map(|c| if is_invisible(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}

@@ -153,7 +153,9 @@ impl Ballot {
         if record.askers.contains(&asker(record.salt, reviewer)) {
             return Err(Error::Forbidden { message: format!("{reviewer:?} made the request and cannot answer it") });
         }
-        if !record.needs.iter().any(|need| may_answer(need, reviewer)) {
+        // Of the names that a provider gives, two that differ in case are two people.
+        let is_exact = matches!(self.vote.identity, Some(ReviewerIdentity::Oidc { .. }));
+        if !record.needs.iter().any(|need| may_answer(need, reviewer) && (!is_exact || names(need, reviewer))) {
             let asked: Vec<String> = record.needs.iter().map(described).collect();
             let message = format!("{reviewer:?} is not a reviewer of {id}; {} can answer it", asked.join(", or "));
             return Err(Error::Forbidden { message });
@@ -178,6 +180,15 @@ fn may_answer(need: &ReviewNeed, person: &str) -> bool {
         None => true,
         Some(name) if need.people.is_empty() => folded(name) == person,
         Some(_) => need.people.iter().any(|known| folded(known) == person),
+    }
+}
+
+/// Returns whether a need names a person in exactly this spelling, or nobody.
+fn names(need: &ReviewNeed, person: &str) -> bool {
+    match &need.reviewer {
+        None => true,
+        Some(name) if need.people.is_empty() => name == person,
+        Some(_) => need.people.iter().any(|known| known == person),
     }
 }
 

@@ -57,7 +57,7 @@ impl Hub {
 
     /// The value of the header with the token.
     fn token(&self) -> Result<Option<String>, Failed> {
-        let token = self.token_file.as_ref().map(|file| read(file)).transpose()?.or_else(|| set(TOKEN));
+        let token = self.token_file.as_ref().map(read).transpose()?.or_else(|| set(TOKEN));
         Ok(token.map(|token| format!("Bearer {}", token.trim())))
     }
 

@@ -1,6 +1,7 @@
 //! An event of any host, the ruling on it, and the answer to the host.
 
 use rulekeep::Outcome;
+use rulekeep::extension::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -144,7 +145,7 @@ impl HookAnswer {
     #[must_use]
     pub fn refusal(reason: &str) -> Self {
         let reason = if reason.trim().is_empty() { "Rulekeep refused the call" } else { reason };
-        Self { exit: 2, stdout: String::new(), stderr: format!("{reason}\n") }
+        Self { exit: 2, stdout: String::new(), stderr: format!("{}\n", visible(reason)) }
     }
 
     /// Builds the silent consent: exit code 0 and no output.

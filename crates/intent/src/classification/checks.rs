@@ -28,6 +28,8 @@ pub(super) enum Check {
     Passport,
     /// A phone number with its country code.
     Phone,
+    /// A phone number as it is written within a country.
+    NationalPhone,
     /// The value has the letter and digit mix of a random key.
     Random,
     /// The value is written out; it is not a placeholder or a variable.
@@ -63,6 +65,7 @@ pub(super) fn passes(check: Check, value: &str) -> bool {
         Check::PassportZone => is_passport_zone(value),
         Check::Passport => digits.len() >= 3,
         Check::Phone => is_phone(value, &digits),
+        Check::NationalPhone => is_national_phone(value, &digits),
         Check::Random => is_random(value),
         Check::Literal => is_literal(value),
         Check::Mixed => is_literal(value) && is_mixed(value),
@@ -171,7 +174,19 @@ fn is_phone(value: &str, digits: &[u32]) -> bool {
         [one, other, ..] => !UNASSIGNED_CODES.contains(&(one * 10 + other)),
         _ => false,
     };
-    (8..=15).contains(&digits.len()) && different > 2 && is_assigned
+    // Digits behind zeros alone, and a number with decimals, are more often something else.
+    let is_grouped = !value.starts_with("00") || value.contains([' ', '-', '(']);
+    let is_decimal = value.matches('.').count() == 1 && !value.contains([' ', '-', '(']);
+    (8..=15).contains(&digits.len()) && different > 2 && is_assigned && is_grouped && !is_decimal
+}
+
+/// Returns whether digits beside a word for a phone can be its number: as many as one has, and neither a date nor an
+/// address of a network.
+fn is_national_phone(value: &str, digits: &[u32]) -> bool {
+    let different = (0..10).filter(|digit| digits.contains(digit)).count();
+    let is_date = matches!(digits, [1, 9, ..] | [2, 0, ..]) && value.get(4..5).is_some_and(|mark| "-./".contains(mark));
+    let is_address = value.matches('.').count() == 3 && !value.contains([' ', '-', '(', '/']);
+    (9..=13).contains(&digits.len()) && different > 2 && !is_date && !is_address
 }
 
 /// The beginnings of two digits under which no country has its code.
@@ -384,6 +399,12 @@ mod tests {
             (Check::Passport, "C01X00T47", "renewal"),
             (Check::Phone, "+1 415 555 0132", "+1 015 555 0132"),
             (Check::Phone, "0049 30 1234567", "+49 30 12"),
+            (Check::Phone, "+49 30 1234567", "0049123456789"),
+            (Check::Phone, "+49.30.1234567", "+52.520008"),
+            (Check::NationalPhone, "01 42 68 53 00", "2026-11-28 10"),
+            (Check::NationalPhone, "(11) 91234-5678", "192.168.100.23"),
+            (Check::NationalPhone, "8 (495) 123-45-67", "98765"),
+            (Check::NationalPhone, "13800138000", "000000000"),
             (Check::Phone, "+442079460958", "+8312345678"),
             (Check::Random, "9f8Za7Kq1LmN0pQr", "internationalisation"),
             (Check::Literal, "hunter", "$PASSWORD"),

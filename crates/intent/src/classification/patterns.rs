@@ -29,7 +29,9 @@ impl Pattern {
     fn scan(&self, text: &str, contents: &mut Contents) {
         if !self.near.is_empty() {
             let lower = text.to_ascii_lowercase();
-            if !self.near.iter().any(|word| lower.contains(word.as_str())) {
+            // "hotel" is no "tel".
+            let begins = |at: usize| !lower.get(..at).is_some_and(|before| before.ends_with(char::is_alphanumeric));
+            if !self.near.iter().any(|word| lower.match_indices(word.as_str()).any(|(at, _)| begins(at))) {
                 return;
             }
         }

@@ -246,6 +246,11 @@ impl Program {
             .any(|length| plain.get(..length).is_some_and(|words| self.subs.contains_key(&words.join(" "))))
     }
 
+    /// Returns whether the program works in one of several environments, even if its command names none.
+    pub(crate) fn has_environments(&self) -> bool {
+        self.environment.iter().any(|(_, means)| means.takes == Some(Takes::Environment))
+    }
+
     /// The meaning of a variable set for the program.
     pub(crate) fn variable(&self, name: &str) -> Option<&Means> {
         find(&self.environment, name)

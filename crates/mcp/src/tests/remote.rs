@@ -4,7 +4,7 @@ use super::approvals::approve;
 use super::fixture::*;
 use super::http::{CALL, body, post, send};
 use crate::governance::Governance;
-use crate::remote::{self, Callers, Refused, Remote};
+use crate::remote::{self, Callers, MOST_SESSIONS, Refused, Remote};
 use crate::shared::Shared;
 use crate::upstream::Connector;
 use crate::{Calls, Error};
@@ -128,13 +128,24 @@ async fn a_session_of_one_caller_is_of_no_use_to_another() {
     let open = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
     let old = "MCP-Protocol-Version: 2025-06-18\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
     let owner = format!("{old}Authorization: Bearer as-a\r\n");
-    let opened = send(address, "POST /mcp", "gate.example", &owner, Some(&request("initialize", open))).await;
+    let opened = send(address, "POST /mcp", "gate.example", &owner, Some(&request("initialize", open.clone()))).await;
     let session = opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect(&opened).to_owned();
     for (token, status) in [("as-b", 404), ("as-a", 200), ("wrong", 401)] {
         let headers = format!("{old}Authorization: Bearer {token}\r\nMcp-Session-Id: {session}\r\n");
         let answer = send(address, "POST /mcp", "gate.example", &headers, Some(&request("ping", json!({})))).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");
     }
+    // Of sessions an agent has a bounded number, which others do not feel.
+    let start = async |token: &str| {
+        let headers = format!("{old}Authorization: Bearer {token}\r\n");
+        let answer =
+            send(address, "POST /mcp", "gate.example", &headers, Some(&request("initialize", open.clone()))).await;
+        answer.split_whitespace().nth(1).unwrap_or_default().to_owned()
+    };
+    for _ in 1..MOST_SESSIONS {
+        assert_eq!(start("as-a").await, "200");
+    }
+    assert_eq!((start("as-a").await, start("as-b").await), ("429".to_owned(), "200".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -531,6 +531,9 @@ fn environments_are_found_by_what_commands_name() {
     };
     assert_eq!(of(&set, &["PROD-eu", "prod"]), Ok(Some("production".to_owned())));
     assert!(of(&set, &["stage", "PROD-eu"]).unwrap_err().contains("production and staging; run one command for each"));
+    for mixed in [["stage", ""], ["stage", "preprod"]] {
+        assert!(of(&set, &mixed).unwrap_err().contains("staging and one that is not named or not listed"), "{mixed:?}");
+    }
     assert_eq!((of(&set, &["preprod", ""]), of(&set, &[])), (Ok(None), Ok(None)));
     assert_eq!(set.digest(), PolicySet::from_toml(&format!("name = \"t\"\n{rules}")).unwrap().digest());
     // A later document's table could make an earlier allow match more.

@@ -27,7 +27,11 @@ impl People {
     /// Checks a token. Returns the person and the token's end, or the reason why it is refused.
     pub(super) fn admit(&self, token: &str, now: Timestamp, time: &Time) -> Result<(Arc<Entry>, Timestamp), String> {
         let claims = self.verifier.check(token, now).map_err(|error| error.to_string())?;
-        let reviewer = checked_person("reviewer", claims.name(&self.claim)?).map_err(|error| error.message())?;
+        let named = claims.name(&self.claim)?;
+        let reviewer = checked_person("reviewer", named).map_err(|error| error.message())?;
+        if reviewer != named {
+            return Err(format!("the token's claim {} has blanks around the reviewer's name", self.claim));
+        }
         let until = Timestamp::from_millis(claims.expires.saturating_mul(1000));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_KNOWN {

@@ -11,10 +11,11 @@ use axum::extract::{Path, Request as HttpRequest};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use maud::{DOCTYPE, Markup, html};
 use rulekeep::Error;
 use rulekeep::escalation::{Escalation, EscalationState, Resolved};
+use rulekeep::extension::visible;
 use serde_json::Value;
 
 use super::handle::{App, aside};
@@ -28,19 +29,22 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
 }
 
 async fn show(app: Arc<App>, link: String, request: HttpRequest) -> Response {
-    let opened = aside(move || app.open_link(&link, &request)).await;
+    let (parts, _) = request.into_parts();
+    let opened = aside(move || app.open_link(&link, &parts)).await;
     page(opened.and_then(|opened| opened).map(|opened| asking(&opened)))
 }
 
 async fn answer(app: Arc<App>, link: String, request: HttpRequest) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = Limited::new(body, MOST_BYTES).collect().await else {
-        return page(Err(Error::input("body", "was too long or too slow, or was cut off")));
+    let body = match Limited::new(body, MOST_BYTES).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            return page(Err(Error::PayloadTooLarge { what: "body", size: MOST_BYTES + 1, limit: MOST_BYTES }));
+        }
+        Err(_) => return page(Err(Error::input("body", "was too slow, or was cut off"))),
     };
-    let body = body.to_bytes();
-    let request = HttpRequest::from_parts(parts, Body::empty());
     let answered = aside(move || {
-        let Opened { escalation, mut review } = app.open_link(&link, &request)?;
+        let Opened { escalation, mut review } = app.open_link(&link, &parts)?;
         let mut approved = None;
         for (name, value) in form_urlencoded::parse(&body) {
             match (&*name, &*value) {
@@ -94,7 +98,7 @@ fn page(content: Result<Markup, Error>) -> Response {
 fn asking(Opened { escalation: asked, review }: &Opened) -> Markup {
     let intent = asked.intent.as_ref().unwrap_or(&Value::Null);
     html! {
-        @if let Some(input) = &asked.input { pre tabindex="0" role="region" aria-label="Request" { (input) } }
+        @if let Some(input) = &asked.input { pre tabindex="0" role="region" aria-label="Request" { (visible(input)) } }
         dl {
             (row("Agent", asked.agent_id.as_str()))
             (row("Action", intent["parsedAction"].as_str().unwrap_or("It cannot be read any more")))
@@ -132,7 +136,7 @@ fn done(asked: &Escalation, resolved: Resolved) -> Markup {
 }
 
 fn row(name: &str, value: &str) -> Markup {
-    html! { dt { (name) } dd { (value) } }
+    html! { dt { (name) } dd { (visible(value)) } }
 }
 
 /// A value as people read it.

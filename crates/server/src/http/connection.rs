@@ -70,7 +70,7 @@ pub(super) struct Late;
 impl Late {
     /// Returns whether this is why a body could not be read.
     pub(super) fn is_cause_of(error: &(dyn std::error::Error + 'static)) -> bool {
-        std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Self>())
+        std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<Self>)
     }
 }
 

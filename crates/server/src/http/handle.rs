@@ -153,8 +153,9 @@ impl App {
     }
 
     /// Opens an approval link. Links that are not valid count like rejected keys.
-    pub(super) fn open_link(&self, link: &str, request: &HttpRequest) -> Result<Opened, Error> {
-        self.gateway.open_link(link, &caller_of(request.extensions()))
+    pub(super) fn open_link(&self, link: &str, parts: &Parts) -> Result<Opened, Error> {
+        asked::check_head(parts)?;
+        self.gateway.open_link(link, &caller_of(&parts.extensions))
     }
 
     async fn perform(

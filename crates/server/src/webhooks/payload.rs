@@ -2,7 +2,7 @@
 
 use rulekeep::escalation::{Escalation, EscalationState};
 use rulekeep::event::EventData;
-use rulekeep::extension::closed_words;
+use rulekeep::extension::{closed_words, visible};
 use rulekeep::{Decision, Error, Event, Governor};
 use serde_json::json;
 
@@ -89,12 +89,14 @@ fn message(event: &Event, asked: Option<&Escalation>, link: Option<&str>) -> Str
     lines.join("\n")
 }
 
-/// Text from outside as a block that is shown as it is: no link, mention or format in it has an effect.
+/// Text from outside as a block that is shown as it is: no link, mention or format in it has an effect. The fences stand
+/// on lines of their own, and no backtick of the text can end the block.
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(MOST_CHARS).collect();
     let more = if shown.len() < text.len() { "…" } else { "" };
-    let shown = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace("```", "'''");
-    format!("```{shown}{more}```")
+    let shown =
+        visible(&shown).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['`', '~'], "'");
+    format!("```\n{shown}{more}\n```")
 }
 
 /// Number of characters of a text that a message shows.

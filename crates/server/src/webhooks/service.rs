@@ -81,7 +81,7 @@ impl Webhooks {
         };
         let text = secret.reveal();
         // The secret is stored first and the endpoint last, so that nothing named in the journal is ever missing.
-        let link = record.reviewer.as_ref().map(|_| Secret::generate(&**Extension::of(governor).entropy()));
+        let link = link_key(governor, &record);
         secrets.keep(governor, id, Some(Kept { url: draft.url.clone(), secrets: vec![secret], link }))?;
         let next = Extension::of(governor).next_entry().get();
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
@@ -162,7 +162,8 @@ impl Webhooks {
         record.secrets.insert(0, SecretPrint { print: new.print(), until: None });
         let still = |secret: &Secret| record.secrets.iter().any(|print| print.print == secret.print());
         let kept = old.into_iter().map(|live| live.secret).filter(still);
-        let link = secrets.kept(id).and_then(|kept| kept.link);
+        // A lost key is made anew; the links that it signed are void.
+        let link = secrets.kept(id).and_then(|kept| kept.link).or_else(|| link_key(governor, &record));
         secrets.keep(governor, id, Some(Kept { url, secrets: [new].into_iter().chain(kept).collect(), link }))?;
         keep_record(governor, &record, "secret rotated")?;
         let live = secrets.live(id, &record.secrets);
@@ -196,7 +197,7 @@ impl Webhooks {
         let (cursor, parked) = courier.position();
         let record = EndpointRecord { url: masked(url), address: address_print(id, url), ..before.clone() };
         let old = secrets.kept(id);
-        let link = old.as_ref().and_then(|kept| kept.link.clone());
+        let link = old.as_ref().and_then(|kept| kept.link.clone()).or_else(|| link_key(governor, &record));
         let kept = Kept { url: url.to_owned(), secrets: secrets.all(id), link };
         let moved = secrets.keep(governor, id, Some(kept)).and_then(|()| {
             let recorded = keep_record(governor, &record, "endpoint URL changed");
@@ -423,6 +424,11 @@ impl Drop for Service {
         // Does not wait, because the last owner may be one of the threads.
         self.all().iter().for_each(|courier| courier.stop());
     }
+}
+
+/// A new key for approval links, if the endpoint has them.
+fn link_key(governor: &Governor, record: &EndpointRecord) -> Option<Secret> {
+    record.reviewer.as_ref().map(|_| Secret::generate(&**Extension::of(governor).entropy()))
 }
 
 fn still_ending(id: WebhookId) -> Error {

@@ -93,7 +93,8 @@ pub struct Act {
     /// The effects, the most severe first; empty if the act only accompanies another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub does: Vec<Doing>,
-    /// The names of deployment environments that a command is directed at: clusters, profiles, workspaces, stages.
+    /// The names of deployment environments that a command is directed at: clusters, profiles, workspaces, stages. An
+    /// empty name means that it may be directed at any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environments: Vec<String>,
     /// Whether an effect reaches the whole machine or a service elsewhere, such as a repository's host, even if no operand

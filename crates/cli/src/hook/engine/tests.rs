@@ -288,6 +288,20 @@ fn a_rule_binds_in_the_environment_that_a_command_names() {
         ("kubectl get pods", false),
         // Two environments have no common answer.
         ("kubectl --context stage-1 get pods; kubectl --context prod get pods", true),
+        // Nor have one that is listed and one that may be any.
+        ("kubectl --context stage-1 get pods; kubectl --context $X get pods", true),
+        ("kubectl --context stage-1 get pods; kubectl get pods", true),
+        ("kubectl --context stage-1 --context other get pods", true),
+        ("STAGE=stage-1 kubectl get pods", true),
+        (
+            "kubectl --context stage-1 get pods --context a --context b --context c --context d --context e --context f \
+          --context g --context prod",
+            true,
+        ),
+        ("kubectl --context stage-1 get pods; echo done", false),
+        ("docker --context prod ps", true),
+        ("export APP_ENV=prod; php artisan migrate", true),
+        ("kubectl config use-context stage-1", false),
     ] {
         assert_eq!(command(&engine, Path::new("/w"), line) == "deny", refused, "{line}");
     }

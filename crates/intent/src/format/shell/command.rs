@@ -118,6 +118,7 @@ impl Shell<'_, '_> {
         }
         if carried.is_none() {
             self.note_normal(name, Some(&lexed), arguments);
+            self.note_unnamed(&lexed);
             self.variables(Some(program), depth);
         }
         if lexed.row.is_listed {

@@ -5,9 +5,10 @@ use rulekeep_types::{Operation, Resource, RiskLevel};
 
 use crate::format::tables::lines;
 use crate::format::{access, place};
-use crate::programs::{Program, Takes};
+use crate::programs::{Means, Program, Takes};
 use crate::reading::Act;
 
+use super::options::Lexed;
 use super::word::Word;
 use super::{Shell, assigned, is_assignment};
 
@@ -30,6 +31,22 @@ impl<'l> Shell<'l, '_> {
         }
     }
 
+    /// Notes that a command may be directed at any environment, because it names none for its program.
+    pub(super) fn note_unnamed(&mut self, lexed: &Lexed<'_>) {
+        let program = lexed.program;
+        let is_environment = |means: &Means| means.takes == Some(Takes::Environment);
+        let by_option = lexed.options.iter().any(|given| is_environment(given.means));
+        let by_operand = lexed.row.slots.iter().any(|slot| slot.takes == Takes::Environment);
+        let mut set = self.preset.iter().chain(&self.exported).filter_map(|word| assigned(&word.text));
+        let by_variable = set.any(|(name, _)| program.variable(name).is_some_and(is_environment));
+        if by_operand {
+            self.directed.insert(program.name.clone());
+        }
+        if program.has_environments() && !(by_option || by_variable || self.directed.contains(&program.name)) {
+            self.push_environment("");
+        }
+    }
+
     /// Reads the variables that are set for a program, and those that the line exported before and the program knows.
     pub(super) fn variables(&mut self, program: Option<&'l Program>, depth: usize) {
         for word in std::mem::take(&mut self.preset) {
@@ -45,18 +62,19 @@ impl<'l> Shell<'l, '_> {
                 None => self.unknown_variable(name, &word, &value),
             }
         }
-        let Some(program) = program.filter(|_| !self.exported.is_empty()) else { return };
         for word in self.exported.clone() {
-            if let Some((name, value)) = assigned(&word.text)
-                && let Some(means) = program.variable(name)
-            {
-                let value = Word { text: value.to_owned(), ..word.clone() };
+            let Some((name, value)) = assigned(&word.text) else { continue };
+            let value = Word { text: value.to_owned(), ..word.clone() };
+            if lines().environment_variables.has(name) {
+                self.note_environment(&value);
+            }
+            if let Some(means) = program.and_then(|program| program.variable(name)) {
                 self.variable(means, name, &value, depth);
             }
         }
     }
 
-    pub(super) fn variable(&mut self, means: &crate::programs::Means, name: &str, value: &Word, depth: usize) {
+    pub(super) fn variable(&mut self, means: &Means, name: &str, value: &Word, depth: usize) {
         if means.takes == Some(Takes::Environment) {
             return self.note_environment(value);
         }
@@ -114,10 +132,17 @@ impl<'l> Shell<'l, '_> {
     /// Notes an environment that a command is directed at.
     pub(super) fn note_environment(&mut self, word: &Word) {
         // `docker run --env NAME=value` sets a variable.
-        let is_name = !word.dynamic && !word.text.is_empty() && !word.text.starts_with('-') && !word.text.contains('=');
-        let Some(step) = self.reading.current_step().filter(|_| is_name) else { return };
-        if step.environments.len() < MOST_ENVIRONMENTS && !step.environments.contains(&word.text) {
-            step.environments.push(word.text.clone());
+        if !word.text.starts_with('-') && !word.text.contains('=') {
+            self.push_environment(if word.dynamic { "" } else { &word.text });
+        }
+    }
+
+    /// Adds the name of an environment; an empty one stands for any. Beyond the limit, the command may mean any.
+    fn push_environment(&mut self, name: &str) {
+        let Some(step) = self.reading.current_step() else { return };
+        let name = if step.environments.len() < MOST_ENVIRONMENTS { name } else { "" };
+        if !step.environments.iter().any(|known| known == name) {
+            step.environments.push(name.to_owned());
         }
     }
 

@@ -112,6 +112,8 @@ struct Shell<'l, 'r> {
     preset: Vec<Word>,
     /// Variables set for all programs that follow.
     exported: Vec<Word>,
+    /// The programs for which the line has chosen an environment.
+    directed: HashSet<Box<str>>,
     /// The change that the command makes at the paths that it writes.
     changes: Changes,
     /// The line may set variables of its own; their values were read with it.
@@ -196,6 +198,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             sends: false,
             preset: Vec::new(),
             exported: Vec::new(),
+            directed: HashSet::new(),
             changes: Changes::default(),
             sets_variables: false,
             folders: Folders::default(),

@@ -6,7 +6,7 @@ use rulekeep::{Decision, Intent, PolicySet, RiskLevel};
 use rulekeep_server::gateway::{Gateway, KeyDraft, Scope};
 use rulekeep_server::http::{Server, console, router};
 use rulekeep_server::tokens::Verifier;
-use rulekeep_server::webhooks::{EndpointDraft, Format, Settings};
+use rulekeep_server::webhooks::{EndpointDraft, EndpointState, Format, Settings};
 use serde_json::{Value, json};
 
 use super::live::{Answer, Ask, Live, NOON, builder, wide};
@@ -267,13 +267,19 @@ fn a_chat_gets_escalations_as_text_without_effects() {
     let draft = EndpointDraft::to(&receiver.url).format(Format::Slack).reviewer("ann");
     live.gateway.webhooks().add(&draft).unwrap();
     live.governor.enforce(&Intent::new("a", "look", RiskLevel::Low, ["document:read"]).unwrap()).unwrap();
-    let input = json!({ "agentId": "b", "input": "Transfer 5 dollars to <!channel> ```*now*" });
+    let input = json!({ "agentId": "b", "input": "Transfer 5 dollars to <!channel> ```*now* `\n# x\u{202e}@here" });
     let asked = live.post("/v1/enforce", &live.admin, &input).ok();
     assert_eq!(asked["decision"], "ESCALATE", "{asked}");
     let body = receiver.next().event();
     let text = body["text"].as_str().unwrap();
     assert_eq!(body.as_object().unwrap().len(), 1);
     assert!(text.contains("&lt;!channel&gt;") && text.contains("'''*now*") && !text.contains("<!"), "{text}");
+    let fences = text.lines().filter(|line| line.contains('`')).filter(|line| *line != "```");
+    assert_eq!(fences.count(), 0, "each fence has a line of its own: {text}");
+    assert!(
+        text.contains("```\nTransfer 5 dollars") && text.contains("\u{fffd}@here") && !text.contains('\u{202e}'),
+        "{text}"
+    );
     assert!(text.contains(&format!("<{BASE}/approve/esc_")) && text.contains("|Review and answer>"), "{text}");
     assert!(receiver.rest().is_empty());
 }
@@ -292,4 +298,45 @@ fn keys_of_reviewers_outlast_a_restart() {
     let (gateway, _governor) = open();
     assert_eq!(gateway.keys().list(), [made.info]);
     assert!(gateway.admit(Some(made.key.expose()), "here").is_ok());
+}
+
+/// Two names that a provider gives are two people, also where they differ in case alone.
+#[test]
+fn a_token_names_a_reviewer_in_the_spelling_of_the_policy() {
+    let samples: Value = serde_json::from_str(include_str!("../../data/tokens.json")).unwrap();
+    let text = |name: &str| samples[name].as_str().unwrap();
+    let live = live(&Hand::at(samples["now"].as_i64().unwrap() * 1000));
+    live.governor.policies().load(PolicySet::from_toml(&POLICIES.replace("\"ann\"", "\"Ann\"")).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys.json");
+    std::fs::write(&keys, samples["jwks"].to_string()).unwrap();
+    live.gateway.accept_tokens(Verifier::load(&keys, text("issuer"), text("audience")).unwrap(), "sub").unwrap();
+    let id = ask(&live, "payment:transfer");
+    let refused = approve(&live, samples["accepted"]["ES256"].as_str().unwrap(), id, "ann");
+    assert_eq!(refused.refusal(), (403, "FORBIDDEN".to_owned()));
+    // An administrator who types the name is free in its spelling.
+    assert_eq!(approve(&live, &live.admin, id, "ann").status, 200);
+}
+
+#[test]
+fn an_endpoint_with_links_recovers_from_lost_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let governor = builder(&Hand::at(NOON)).open(folder.path()).unwrap();
+        let settings = Settings { public_url: Some(BASE.to_owned()), ..Settings::default() };
+        (Gateway::with_webhooks(&governor, settings).unwrap(), governor)
+    };
+    let state = |gateway: &Gateway| gateway.webhooks().list().unwrap()[0].state;
+    let (gateway, governor) = open();
+    let url = "https://hooks.example.com/ann";
+    let id = gateway.webhooks().add(&EndpointDraft::to(url).reviewer("ann")).unwrap().id;
+    assert_eq!(state(&gateway), EndpointState::Active);
+    drop(gateway);
+    governor.close().unwrap();
+    std::fs::remove_file(folder.path().join("SECRETS")).unwrap();
+    let (gateway, _governor) = open();
+    assert_eq!(state(&gateway), EndpointState::Broken);
+    let _ = gateway.webhooks().readdress(id, url);
+    gateway.webhooks().rotate(id, std::time::Duration::ZERO).unwrap();
+    assert_eq!(state(&gateway), EndpointState::Active);
 }
