@@ -303,6 +303,23 @@ fn a_log_whose_time_stepped_back_is_exported_and_read_back() {
 }
 
 #[test]
+fn an_export_of_a_period_ends_before_the_first_later_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::at(NOON);
+    let governor = in_folder(&machine, folder.path());
+    decide(&governor, "email:read");
+    machine.step(DAY);
+    decide(&governor, "email:read");
+    machine.step(-DAY);
+    governor.log().accept_clock("ann", "").unwrap();
+    decide(&governor, "email:read");
+    let until = ExportRange::all().until(Timestamp::from_millis(NOON + HOUR));
+    let export = |range: &ExportRange| governor.log().export(range, &mut Vec::new(), &mut |_, _| ());
+    assert_eq!(export(&until).unwrap().records, 1);
+    assert_eq!(code(export(&until.with_entries())), "INVALID_INPUT");
+}
+
+#[test]
 fn a_pre_approval_that_was_seen_to_be_over_stays_over() {
     let folder = tempfile::tempdir().unwrap();
     let machine = Machine::at(NOON);

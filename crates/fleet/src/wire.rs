@@ -24,7 +24,7 @@ use crate::budget::{Grant, Report, Return, Want};
 use crate::keys;
 use crate::order::{Chain, SignedOrder};
 
-/// Header of a request's signature, in base 64.
+/// Header of a request's signature: the name of the key, the digest of the body, and the signature in base 64.
 pub const SIGNATURE: &str = "x-fleet-signature";
 /// Largest body of a request whose sender is not known yet, in bytes.
 pub const MAX_STRANGERS_BYTES: usize = 64 << 10;

@@ -145,8 +145,8 @@ pub(crate) async fn serve_router(listener: TcpListener, router: Router) -> Resul
     served.map_err(|error| Error::Io(io::Error::other(error)))
 }
 
-/// The gateway over streamable HTTP and its sessions, for requests to a loopback name or to one of these hosts, and not for pages of
-/// other origins in a browser.
+/// The gateway over streamable HTTP and its sessions, for requests to a loopback name or to one of these hosts. In a
+/// browser only pages of these origins may use it.
 pub(crate) fn service(
     shared: Arc<Shared>,
     hosts: impl IntoIterator<Item = String>,

@@ -113,8 +113,9 @@ impl<'a> Log<'a> {
     /// # Errors
     ///
     /// [`Error::ChainBroken`] if the log does not verify; [`Error::StorageUnavailable`] when it cannot be read or `out`
-    /// cannot be written; [`Error::ProofNotFound`] for a range that starts after an unknown record. Lines already
-    /// written remain valid and can be resumed.
+    /// cannot be written; [`Error::ProofNotFound`] for a range that starts after an unknown record;
+    /// [`Error::InvalidInput`] for an end of an export with entries. Lines already written remain valid and can be
+    /// resumed.
     pub fn export(
         self,
         range: &ExportRange,

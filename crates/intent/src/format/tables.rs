@@ -134,8 +134,8 @@ lists! {
     /// Words of command lines, whatever the program.
     Lines {}
     guessed_programs wide_flags secret_options secret_assigned secret_sources secret_inputs secret_variables
-    secret_stores usual_variables calm_variables environment_variables environment_options history_switches hostile_variables usual_viewers guards
-    administrator_roles root_groups telling_values
+    secret_stores usual_variables calm_variables environment_variables environment_options history_switches
+    hostile_variables usual_viewers guards administrator_roles root_groups telling_values
 }
 
 lists! {

@@ -20,6 +20,10 @@ impl ProofLog {
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
+        if range.entries && range.until.is_some() {
+            // The erasure of evidence that is left out may follow only later.
+            return Err(Error::input("until", "expected no end of an export with entries"));
+        }
         self.parts.catch_up()?;
         let (first, previous) = match &range.after {
             Some(proof_id) => (proof_id.sequence().get() + 1, self.record(proof_id)?.hash),
@@ -81,7 +85,7 @@ impl ProofLog {
         exporter.end()
     }
 
-    /// Exports an entry. Returns false if it is a record from after `last_time`; times never go back.
+    /// Exports an entry. Returns false if it is a record from after `last_time`.
     fn export_entry(
         &self,
         frame: &Frame<'_>,

@@ -48,7 +48,8 @@ impl ExportRange {
         self
     }
 
-    /// Selects only records up to this time, inclusive. The export ends there, so that it has no later entries either.
+    /// Selects only records up to this time, inclusive: the export ends before the first later one, also if the clock
+    /// was confirmed to step back after it. Such an export cannot have entries.
     #[must_use]
     pub fn until(mut self, last: Timestamp) -> Self {
         self.until = Some(last);
