@@ -164,8 +164,8 @@ impl Gateway {
     ///
     /// * [`Error::Unauthorized`] for a key that is missing, malformed, unknown, expired or revoked.
     /// * [`Error::RateLimited`] above the key's plan, and for a caller whose keys were rejected 20 times within a
-    ///   minute. The latter also applies to valid keys this caller has not used before, which slows guessing; keys it
-    ///   already uses are not affected.
+    ///   minute. The latter also applies to tokens and to valid keys this caller has not used before, which slows
+    ///   guessing; keys it already uses are not affected.
     pub fn admit(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Error> {
         self.admit_or_say(bearer, caller).map_err(|refused| refused.error)
     }
