@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use rulekeep::intent::{Action, Capability, Classification, Input, ParseExplanation};
+use rulekeep::intent::{Action, Capability, Classification, Facts, Input, ParseExplanation};
 use rulekeep::policy::RuleTrace;
 use rulekeep::preview::{Explanation, PreviewRequest};
 use rulekeep::system::{Clock, Timestamp};
@@ -90,8 +90,15 @@ impl DataClass {
     }
 }
 
-/// The key of the context that rules find the environment under.
-pub(super) const ENVIRONMENT: &str = "environment";
+/// Adds the environment that a request names, as hooks do, unless the caller states one.
+pub(super) fn add_environment(set: &PolicySet, facts: &Facts, context: &mut Map<String, Value>) -> Result<(), String> {
+    if !context.contains_key("environment")
+        && let Some(environment) = set.environment_of(facts)?
+    {
+        context.insert("environment".to_owned(), environment.into());
+    }
+    Ok(())
+}
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let policies = match arguments.policy.take() {
@@ -109,13 +116,8 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
         Request::Text(text) => {
             let agent = arguments.agent.clone().unwrap_or_else(|| "example".to_owned());
             governor.agents().register(arguments.agent(&agent))?;
-            // As hooks do.
             let intent = governor.tools().explain_parse(&agent, Input::new(&text).context(&context))?.parse.intent;
-            if !context.contains_key(ENVIRONMENT)
-                && let Some(environment) = governor.policies().current().environment_of(&intent.facts())?
-            {
-                context.insert(ENVIRONMENT.to_owned(), environment.into());
-            }
+            add_environment(&governor.policies().current(), &intent.facts(), &mut context)?;
             let input = || Input::new(&text).context(&context);
             let parse = governor.tools().explain_parse(&agent, input())?;
             let decision = governor.policies().explain(PreviewRequest::input(&agent, input()))?;

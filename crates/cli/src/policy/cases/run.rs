@@ -16,7 +16,7 @@ use super::read::{Asked, Case, Expect, Outcome, POLICY_ERROR};
 use super::report::{CaseDifference, CaseReport, CaseResult, MutantReport};
 use super::written::Written;
 use super::{CaseReader, PolicyCases};
-use crate::policy::explain::ENVIRONMENT;
+use crate::policy::explain::add_environment;
 
 /// Cases that were run against a set.
 pub(super) struct Run<'a> {
@@ -138,12 +138,7 @@ impl CaseRequest {
             Asked::Text { text, context } => {
                 let agent = case.agent_id.parse().map_err(|error: InvalidValue| error.to_string())?;
                 let mut intent = reader.read(&agent, text, context).map_err(|error| error.to_string())?;
-                // As hooks do.
-                if !context.contains_key(ENVIRONMENT)
-                    && let Some(environment) = policies.environment_of(&intent.facts())?
-                {
-                    intent.context.insert(ENVIRONMENT.to_owned(), environment.into());
-                }
+                add_environment(policies, &intent.facts(), &mut intent.context)?;
                 (intent, None)
             }
         };
