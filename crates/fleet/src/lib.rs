@@ -12,12 +12,13 @@
 //! | [`permit`] | the time for which a governor may decide |
 //! | [`budget`], [`purse`] | shared limits: the arithmetic of the hub and of a governor |
 //! | [`session`] | a member's side of the conversation, apart from network and governor |
+//! | [`membership`] | a member as hubs know it, and the judgment of its beats |
 //! | [`wire`] | the messages between members and hubs |
 //! | [`log`], [`cosignature`], [`witness`] | the organisation's log, and those who watch it |
 //! | [`bundle`] | the proof of one record, for a stranger |
 //! | `member`, `hub` | the two sides with their network and storage, each with the feature of its name |
 //!
-//! The state machines in `permit`, `purse`, `budget` and `order` do no I/O, so that simulations and the product share
+//! The state machines in `permit`, `purse`, `budget`, `membership`, `session` and `order` do no I/O, so that simulations and the product share
 //! them.
 
 pub mod budget;
@@ -29,6 +30,7 @@ mod keys;
 pub mod log;
 #[cfg(feature = "member")]
 mod member;
+pub mod membership;
 pub mod order;
 pub mod permit;
 pub mod purse;

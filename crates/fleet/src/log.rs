@@ -108,8 +108,9 @@ impl Leaf {
     }
 }
 
-/// The number of leaves in the log and the Merkle root over them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The number of leaves in a log and the Merkle root over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(clippy::exhaustive_structs)] // a pair
 pub struct Head {
     /// Number of leaves.

@@ -6,6 +6,7 @@
 //! operators and how many of them must sign.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
@@ -209,6 +210,17 @@ impl Order {
         Self { seq: chain.seq + 1, prev: chain.head, at, command }
     }
 
+    /// Checks that the document of a `policies` order loads. A chain does not: most of its documents are superseded.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError::Pointless`] with every problem in it.
+    pub fn check_document(&self) -> Result<(), OrderError> {
+        let Command::Policies(policies) = &self.command else { return Ok(()) };
+        let wrong = |error| OrderError::Pointless(format!("the policy document does not load: {error}"));
+        policies.set().map(drop).map_err(wrong)
+    }
+
     /// Signs the order by some operators.
     ///
     /// # Errors
@@ -283,7 +295,7 @@ pub struct Chain {
 #[derive(Debug, Clone)]
 pub struct Rollout {
     /// The document and its plan.
-    pub order: Policies,
+    pub order: Arc<Policies>,
     /// The time of the order.
     pub at: Timestamp,
     /// The stage that operators have skipped to.
@@ -325,11 +337,9 @@ impl Chain {
         {
             return Err(OrderError::OtherOrganisation { found: digest, expected });
         }
-        let mut next = self.clone();
-        let by = next.verify(signed, &order.command)?;
-        next.carry_out(&order, by)?;
-        (next.seq, next.head) = (order.seq, digest);
-        *self = next;
+        let by = self.verify(signed, &order.command)?;
+        self.carry_out(&order, by)?;
+        (self.seq, self.head) = (order.seq, digest);
         Ok(order)
     }
 
@@ -372,6 +382,7 @@ impl Chain {
         }
     }
 
+    /// Changes the state by an order, or nothing if it cannot be carried out.
     fn carry_out(&mut self, order: &Order, by: String) -> Result<(), OrderError> {
         let pointless = |why: String| Err(OrderError::Pointless(why));
         match order.command.clone() {
@@ -381,10 +392,7 @@ impl Chain {
             }
             Command::Policies(policies) => {
                 check_plan(&policies)?;
-                if let Err(error) = policies.set() {
-                    return pointless(format!("the policy document does not load: {error}"));
-                }
-                self.policies.insert(order.seq, Rollout { order: policies, at: order.at, skipped_to: 0 });
+                self.policies.insert(order.seq, Rollout { order: Arc::new(policies), at: order.at, skipped_to: 0 });
             }
             Command::Skip { order: seq, stage } => match self.policies.get_mut(&seq) {
                 Some(rollout) if stage < rollout.order.plan.len() => {
@@ -495,9 +503,21 @@ impl Chain {
         Duration::from_secs(seconds.unwrap_or(0))
     }
 
+    /// The longest time for which a permit may last, offline terms included, in milliseconds.
+    pub fn longest_permit(&self) -> i64 {
+        let term = self.organisation.as_ref().map_or(0, |organisation| organisation.permit_seconds);
+        let offline = self.offline.values().max().copied().unwrap_or(0);
+        i64::try_from(term.saturating_add(offline).saturating_mul(1000)).unwrap_or(i64::MAX)
+    }
+
     /// The ids of revoked API keys.
     pub const fn revoked_keys(&self) -> &BTreeSet<String> {
         &self.revoked
+    }
+
+    /// The ids of governors whose membership has ended.
+    pub const fn retired(&self) -> &BTreeSet<String> {
+        &self.retired
     }
 
     /// Returns whether a governor's membership has ended.

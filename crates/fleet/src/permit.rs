@@ -86,7 +86,7 @@ impl Deadlines {
 }
 
 /// The governor's side: matches answers to beats and computes the deadlines of the permit.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PermitHolder {
     last: u64,
     sent: VecDeque<(u64, Moment)>,

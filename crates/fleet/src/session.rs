@@ -36,7 +36,7 @@ pub enum Task {
 }
 
 /// A member's state between beats.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Session {
     governor: String,
     boot: String,
@@ -55,8 +55,11 @@ pub struct Session {
     refused: BTreeMap<u64, String>,
     offline_at_most: Duration,
     latest: Timestamp,
+    /// The moment since which the document in force is not that of the orders.
+    behind_since: Option<Moment>,
     anchored: u64,
     copied: u64,
+    head: u64,
     report: Option<u64>,
     show: bool,
 }
@@ -88,8 +91,10 @@ impl Session {
             refused: BTreeMap::new(),
             offline_at_most,
             latest: Timestamp::from_millis(0),
+            behind_since: None,
             anchored: 0,
             copied: 0,
+            head: 0,
             report: None,
             show: false,
         }
@@ -107,10 +112,12 @@ impl Session {
             head: self.chain.head(),
             refused: self.refused.clone(),
             open: 0,
+            log: None,
             anchor: None,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             returned: Vec::new(),
             report: None,
+            is_leaving: false,
             at: Timestamp::from_millis(now.wall_ms),
         };
         (number, beat)
@@ -154,7 +161,7 @@ impl Session {
             let reached = self.stages.entry(*order).or_default();
             *reached = (*reached).max(*stage);
         }
-        (self.anchored, self.copied) = (answer.anchored, answer.copied);
+        (self.anchored, self.copied, self.head) = (answer.anchored, answer.copied, answer.head);
         (self.report, self.show) = (answer.report, answer.show);
         let mut tasks = self.follow_orders(now);
         if !answer.recall.is_empty() {
@@ -168,10 +175,9 @@ impl Session {
             // A hub that has forgotten orders must not let the governor decide without them.
             (Some(term), None) if self.chain.seq() >= self.least.0 => {
                 // At most what the operators have signed.
-                let signed = self.chain.organisation().map_or(0, |organisation| organisation.permit_seconds);
                 let offline = self.chain.offline_for(self.groups()).min(self.offline_at_most);
                 let terms = PermitTerms {
-                    term: Duration::from_millis(term.term_ms).min(Duration::from_secs(signed)),
+                    term: Duration::from_millis(term.term_ms).min(self.term()),
                     offline: Duration::from_millis(term.offline_ms).min(offline),
                 };
                 tasks.extend(self.permit.granted(number, terms).map(Task::Permit));
@@ -184,6 +190,8 @@ impl Session {
     /// The tasks that bring the governor from what it does to what the orders say.
     fn follow_orders(&mut self, now: Timestamp) -> Vec<Task> {
         let mut tasks = Vec::new();
+        // What could not be done is tried again.
+        self.refused.clear();
         // A stage does not go back with the clock.
         self.latest = self.latest.max(now);
         let now = self.latest;
@@ -197,8 +205,9 @@ impl Session {
         let lifted = self.stops.iter().filter(is_lifted);
         tasks.extend(lifted.map(|seq| Task::Lift(*seq)));
         let (enforced, shadowed) = self.chain.policies_for(&self.governor, self.groups(), &self.stages, now);
-        if let Some(order) = enforced.filter(|order| Some(*order) != self.enforced) {
-            tasks.push(Task::Enforce(order));
+        match enforced.filter(|order| Some(*order) != self.enforced) {
+            Some(order) => tasks.push(Task::Enforce(order)),
+            None => self.behind_since = None,
         }
         if shadowed != self.shadowed {
             tasks.push(Task::Shadow(shadowed));
@@ -210,24 +219,47 @@ impl Session {
         tasks
     }
 
-    /// Notes that a task is done, or why it could not be done.
-    pub fn done(&mut self, task: &Task, result: Result<(), String>) {
-        match task {
-            // One that is not set is tried again with the next answer.
-            Task::Stop(order, _) if result.is_ok() => {
-                self.refused.remove(order);
-                self.stops.insert(*order);
+    /// Notes at a moment that a task is done, or why it could not be done. Then it is tried again with the next answer.
+    pub fn done(&mut self, task: &Task, result: Result<(), String>, now: Moment) {
+        if let Err(why) = result {
+            if let Task::Enforce(_) = task {
+                self.behind_since = self.behind_since.or(Some(now));
             }
-            Task::Stop(..) => {}
+            if let Task::Stop(order, _) | Task::Lift(order) | Task::Enforce(order) | Task::Shadow(Some(order)) = task {
+                self.refused.insert(*order, why);
+            }
+            return;
+        }
+        match task {
+            Task::Stop(order, _) => _ = self.stops.insert(*order),
             Task::Lift(order) => _ = self.stops.remove(order),
-            Task::Enforce(order) => self.enforced = Some(*order),
+            Task::Enforce(order) => (self.enforced, self.behind_since) = (Some(*order), None),
             Task::Shadow(order) => self.shadowed = *order,
             Task::Revoke(keys) => self.revoked.extend(keys.iter().cloned()),
-            Task::Recall(_) | Task::Permit(_) | Task::Refused(_) => return,
+            Task::Recall(_) | Task::Permit(_) | Task::Refused(_) => {}
         }
-        if let (Task::Stop(order, _) | Task::Enforce(order) | Task::Shadow(Some(order)), Err(why)) = (task, result) {
-            self.refused.insert(*order, why);
+    }
+
+    /// Returns why a permit must not be used at a moment: a kill switch is not set, or the document of the orders is not in
+    /// force for more than a term.
+    pub fn withheld(&self, now: Moment) -> Option<String> {
+        let is_unset = |order: &u64| self.chain.stops().contains_key(order) && !self.stops.contains(order);
+        if let Some((order, why)) = self.refused.iter().find(|(order, _)| is_unset(order)) {
+            return Some(format!("the kill switch of order {order} cannot be set: {why}"));
         }
+        let is_late = self.behind_since.is_some_and(|since| now.has_reached(since.after(self.term())));
+        let (order, why) = self.refused.last_key_value().filter(|_| is_late)?;
+        Some(format!("order {order} is not in force for more than a term: {why}"))
+    }
+
+    /// The time for which a hub may hold the next beat open, at most `most`, and the time that its answer may take besides.
+    /// A hub that hangs costs less than two thirds of what the permit has left; another one is asked then.
+    pub fn patience(&self, now: Moment, most: Duration) -> (Duration, Duration) {
+        let left =
+            self.permit.deadlines().filter(|held| held.allows(now)).map(|held| held.until.saturating_sub(now.boot));
+        left.map_or((Duration::ZERO, LONGEST_CALL), |left| {
+            (most.min(left / 3), LONGEST_CALL.min(left / 4).max(SHORTEST_CALL))
+        })
     }
 
     /// The groups that the governor is in, by the last answer.
@@ -245,10 +277,9 @@ impl Session {
         (self.enforced, self.shadowed)
     }
 
-    /// The longest time for which a hub may hold a beat open: a third of the permit's term.
-    pub fn longest_wait(&self) -> Duration {
-        let seconds = self.chain.organisation().map_or(0, |organisation| organisation.permit_seconds);
-        Duration::from_secs(seconds) / 3
+    /// The term of a permit, as the operators have signed it.
+    fn term(&self) -> Duration {
+        Duration::from_secs(self.chain.organisation().map_or(0, |organisation| organisation.permit_seconds))
     }
 
     /// The number of entries that the newest anchored checkpoint covers.
@@ -261,6 +292,16 @@ impl Session {
         self.copied
     }
 
+    /// The number of entries that the last beat of an earlier run named, where that is more than is anchored.
+    pub fn continues(&self) -> Option<u64> {
+        Some(self.head).filter(|head| self.show && *head > self.anchored)
+    }
+
+    /// Returns whether the run is known to the hub, and so is its log.
+    pub const fn is_shown(&self) -> bool {
+        self.nonce.is_some() && !self.show
+    }
+
     /// Returns whether the next beat must carry a checkpoint.
     pub const fn must_show(&self) -> bool {
         self.show
@@ -271,3 +312,7 @@ impl Session {
         self.report
     }
 }
+
+/// The longest and the shortest time that an answer may take, besides the time for which a hub holds a beat open.
+const LONGEST_CALL: Duration = Duration::from_secs(5);
+const SHORTEST_CALL: Duration = Duration::from_millis(250);

@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 
 use crate::budget::{Grant, Report, Return, Want};
 use crate::keys;
+use crate::log::Head;
 use crate::order::{Chain, SignedOrder};
 
 /// Header of a request's signature: the name of the key, the digest of the body, and the signature in base 64.
@@ -35,7 +36,7 @@ pub const MAX_ORDERS_BYTES: usize = MAX_BODY_BYTES / 2;
 /// Largest answer, in bytes: one order of the largest size has room.
 pub const MAX_ANSWER_BYTES: usize = 3 * MAX_BODY_BYTES;
 /// Most orders in one answer.
-pub const MAX_ORDERS: usize = 200;
+pub const MAX_ORDERS: usize = 10_000;
 
 /// An invitation to enrol governors, signed by operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +121,9 @@ pub struct Beat {
     /// Number of open actions of stopped agents.
     #[serde(default)]
     pub open: u64,
+    /// The head of its log, which is on disk; `None` in the first beat of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Head>,
     /// A new checkpoint of its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Anchor>,
@@ -131,6 +135,9 @@ pub struct Beat {
     /// All parts of shared limits that it holds or has spent; sent when a hub asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    /// Whether the run ends with this beat: it decides nothing more, and `returned` names all that it holds.
+    #[serde(default)]
+    pub is_leaving: bool,
     /// The governor's time.
     pub at: Timestamp,
 }
@@ -143,6 +150,9 @@ pub struct Anchor {
     pub note: String,
     /// The proof that the log only grew since the last anchored size; `None` for the first.
     pub proof: Option<String>,
+    /// The proof that the log only grew since the last beat of the run before, where that beat named a larger size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
 }
 
 /// The hub's answer to a beat.
@@ -151,6 +161,9 @@ pub struct Anchor {
 pub struct Answer {
     /// The nonce for the next beat.
     pub nonce: String,
+    /// Whether the beat was taken. Otherwise its sender must show first, by the nonce, that it is there now.
+    #[serde(default)]
+    pub is_taken: bool,
     /// The permit, counted from the sending of the beat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permit: Option<Term>,
@@ -172,13 +185,16 @@ pub struct Answer {
     /// The number of entries whose records are copied where they are wanted.
     #[serde(default)]
     pub copied: u64,
+    /// The number of entries that the last beat named.
+    #[serde(default)]
+    pub head: u64,
     /// The numbers of leases to give back.
     #[serde(default)]
     pub recall: Vec<u64>,
     /// The epoch of the database for which the next beat must report all parts of shared limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<u64>,
-    /// Whether the next beat must carry a checkpoint: this run has not shown yet that its log continues the anchored one.
+    /// Whether the next beat must carry a checkpoint: this run has not shown yet that its log continues the known one.
     #[serde(default)]
     pub show: bool,
 }

@@ -215,6 +215,8 @@ struct Member {
     nonce: Option<String>,
     connection: Option<Connection>,
     anchored: u64,
+    continues: Option<u64>,
+    report: Option<u64>,
     anchor_at: Instant,
     shared: Arc<Shared>,
 }
@@ -235,6 +237,8 @@ impl Member {
             nonce: None,
             connection: None,
             anchored: 0,
+            continues: None,
+            report: None,
             anchor_at,
             shared: Arc::clone(shared),
         }
@@ -304,10 +308,16 @@ impl Member {
             head: self.head(order),
             refused: [].into(),
             open: 0,
-            anchor: (shows || is_due).then(|| self.log.anchor(self.anchored)),
+            log: (!shows && self.nonce.is_some()).then(|| self.log.head()),
+            anchor: (shows || is_due).then(|| self.log.anchor(self.anchored, self.continues)),
             wait_ms: u64::try_from(wait.as_millis()).expect("a short time"),
             returned: Vec::new(),
-            report: None,
+            report: self.report.map(|epoch| rulekeep_fleet::budget::Report {
+                epoch,
+                boot: self.boot.clone(),
+                grants: Vec::new(),
+            }),
+            is_leaving: false,
             at: SystemClock.now(),
         };
         let request = http::signed(&self.key, "/fleet/v1/beat", &beat);
@@ -318,6 +328,8 @@ impl Member {
         }
         self.nonce = Some(answer.nonce.clone());
         self.anchored = answer.anchored;
+        self.continues = Some(answer.head).filter(|head| answer.show && *head > answer.anchored);
+        self.report = answer.report;
         let state = self.state();
         if !answer.orders.is_empty() {
             let orders = self.shared.orders.read().expect("no panic");

@@ -3,14 +3,15 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use deadpool_postgres::GenericClient;
 use rulekeep::checkpoint::{Checkpoint, VerifierKey};
 
-use super::orders::number;
 use super::sequencer::{DAY, append_waiting, newest};
 use super::{Hub, HubError, store};
 use crate::log::{Head, Leaf, Resource, TileId, entries_bundle, leaves_of};
+use crate::membership::number;
 use crate::order::SignedOrder;
 
 /// The size of the published checkpoint; 0 if there is none.
@@ -25,7 +26,7 @@ pub(super) async fn write_all(
     folder: &Path,
     head: &Head,
     from: u64,
-    orders: &[SignedOrder],
+    orders: &[Arc<SignedOrder>],
     note: &str,
 ) -> Result<(), HubError> {
     let grown = "SELECT level, n, hashes FROM tiles WHERE n >= ($1::bigint >> (8 * (level + 1)))";
@@ -42,11 +43,11 @@ pub(super) async fn write_all(
         let width = u32::try_from(leaves.len()).unwrap_or(0);
         write(&folder.join(Resource::Entries(index, width).to_string()), &entries_bundle(&leaves)?)?;
     }
-    for (seq, order) in (1..).zip(orders) {
-        let file = order_file(folder, seq);
-        if !file.exists() {
-            write(&file, &serde_json::to_vec(order).unwrap_or_default())?;
-        }
+    // Written in order, so that none is missing before one that is there.
+    let files = orders.iter().enumerate().map(|(index, order)| (order_file(folder, index as u64 + 1), order));
+    let missing: Vec<_> = files.rev().take_while(|(file, _)| !file.exists()).collect();
+    for (file, order) in missing.into_iter().rev() {
+        write(&file, &serde_json::to_vec(&**order).unwrap_or_default())?;
     }
     write(&folder.join(CHECKPOINT), note.as_bytes())
 }
@@ -87,12 +88,11 @@ pub(super) async fn restore(hub: &Hub, folder: &Path, size: u64) -> Result<(), H
     if newest(&transaction, "").await?.root != goal.root() {
         return Err(missing("the published files contradict the database".to_owned()));
     }
-    // Grants were lost with the leaves.
+    // Grants were lost with the leaves. Who is retired is known from the orders.
+    hub.read_orders(&transaction).await?;
     let (identity, now) = store::identity(&transaction).await?;
     hub.begin_epoch(&transaction, &identity, now).await?;
-    transaction.commit().await?;
-    // Verifies the orders that came back.
-    hub.read_orders(&client).await
+    Ok(transaction.commit().await?)
 }
 
 /// The published leaves from one index to another.
@@ -117,8 +117,7 @@ async fn replay(client: &impl GenericClient, leaf: &Leaf) -> Result<(String, i64
         }
         Leaf::Anchor { governor, note, at } => {
             let size = Checkpoint::read_unverified(note).map_or(0, |checkpoint| number(checkpoint.size()));
-            let update = "UPDATE governors SET size = $2, note = $3, anchored_at = $4 WHERE id = $1 AND size < $2";
-            client.execute(update, &[governor, &size, note, &at.as_millis()]).await?;
+            client.execute(ANCHOR, &[governor, &size, note, &at.as_millis()]).await?;
             (governor, size)
         }
         Leaf::Fork { governor, why, .. } => {
@@ -152,8 +151,12 @@ fn order_file(folder: &Path, seq: u64) -> std::path::PathBuf {
 
 const CHECKPOINT: &str = "checkpoint";
 /// Ends a governor's trouble; what it held under an earlier life stays spent.
-pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, copied = 0, note = '', boot = '', nonce = '', \
-    nonce_before = '' WHERE id = $1 AND trouble <> ''";
+pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, copied = 0, note = '', head_size = 0, \
+    head_root = '', boot = '', boots_before = '[]', nonce = '', nonce_before = '', salt = gen_random_uuid()::text \
+    WHERE id = $1 AND trouble <> ''";
+/// A governor that anchored after the copy was made has run since.
+const ANCHOR: &str =
+    "UPDATE governors SET size = $2, note = $3, anchored_at = $4, has_left = false WHERE id = $1 AND size < $2";
 /// Nobody knows what it holds of shared limits.
 const ENROL: &str = "WITH known AS (INSERT INTO governors (id, key, groups) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING) \
     INSERT INTO fence VALUES ($1, NULL) ON CONFLICT DO NOTHING";

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
-use super::orders::number;
 use super::records::Wanted;
 use super::{Hub, HubError, Inner, store};
 use crate::log::{Resource, entries_bundle};
+use crate::membership::number;
 use crate::order::SignedOrder;
 use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
 
@@ -92,8 +92,9 @@ impl Hub {
         let (_, now) = store::identity(&client).await?;
         let orders = self.orders();
         let rows = client.query(MEMBERS, &[]).await?;
+        self.inner.clock.read(&client).await?;
         let members = rows.iter().map(|row| {
-            let id: String = row.get(0);
+            let (id, hub, until): (String, String, i64) = (row.get(0), row.get(12), row.get(10));
             let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
             MemberInfo {
                 is_retired: orders.chain.is_retired(&id),
@@ -107,7 +108,7 @@ impl Hub {
                 copied: count(7),
                 seen_at: row.get(8),
                 skew_ms: row.get(9),
-                permit_until: row.get(10),
+                permit_until: if until == 0 { 0 } else { now.saturating_add(self.permit_left(&hub, until)) },
                 trouble: row.get(11),
             }
         });
@@ -298,7 +299,7 @@ impl IntoResponse for HubError {
     fn into_response(self) -> Response {
         let status = match &self {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Invalid(_) | Self::Content(_) => StatusCode::BAD_REQUEST,
             Self::Order(_) => StatusCode::CONFLICT,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Settings(_) | Self::Database(_) | Self::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -317,7 +318,16 @@ trait FromMember {
 }
 
 fn is_text(text: &str) -> bool {
-    text.len() <= MAX_TEXT_BYTES && !text.contains('\0')
+    (1..=MAX_TEXT_BYTES).contains(&text.len()) && !text.contains(|letter: char| letter.is_control() || letter == ' ')
+}
+
+/// Whether a checkpoint fits into a leaf of the log, also beside another one.
+fn is_note(note: &str) -> bool {
+    note.len() <= MAX_NOTE_BYTES && !note.contains(|letter: char| letter.is_control() && letter != '\n')
+}
+
+fn is_name(counter: &str) -> bool {
+    counter.len() <= MAX_NOTE_BYTES / 4 && !counter.contains('\0')
 }
 
 fn is_number(number: u64) -> bool {
@@ -337,11 +347,11 @@ impl FromMember for Enrol {
 impl FromMember for Beat {
     fn is_sound(&self) -> bool {
         let grants = self.report.iter().flat_map(|report| &report.grants);
-        [&self.governor, &self.boot].into_iter().chain(&self.nonce).all(|text| is_text(text) && !text.contains(' '))
-            && self.anchor.iter().all(|anchor| is_text(&anchor.note))
-            && self.returned.iter().all(|each| is_text(&each.counter) && is_number(each.number))
+        [&self.governor, &self.boot].into_iter().chain(&self.nonce).all(|text| is_text(text))
+            && self.anchor.iter().all(|anchor| is_note(&anchor.note))
+            && self.returned.iter().all(|each| is_name(&each.counter) && is_number(each.number))
             && grants.into_iter().all(|grant| {
-                is_text(&grant.counter) && is_text(&grant.boot) && is_number(grant.number) && is_number(grant.epoch)
+                is_name(&grant.counter) && is_text(&grant.boot) && is_number(grant.number) && is_number(grant.epoch)
             })
     }
 
@@ -352,7 +362,8 @@ impl FromMember for Beat {
 
 impl FromMember for Reserve {
     fn is_sound(&self) -> bool {
-        is_text(&self.governor) && self.wants.iter().all(|want| is_text(&want.counter) && is_number(want.number))
+        [&self.governor, &self.boot].into_iter().all(|text| is_text(text))
+            && self.wants.iter().all(|want| is_name(&want.counter) && is_number(want.number))
     }
 
     async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
@@ -370,8 +381,10 @@ impl FromMember for Records {
     }
 }
 
-/// The longest text in a message; two checkpoints fit into one leaf of the log.
-const MAX_TEXT_BYTES: usize = 16 << 10;
+/// The longest id in a message.
+const MAX_TEXT_BYTES: usize = 256;
+/// The longest checkpoint. Two of them fit into one leaf of the log.
+const MAX_NOTE_BYTES: usize = 8 << 10;
 const CONSOLE: &str = include_str!("console.html");
-const MEMBERS: &str = "SELECT id, groups, order_seq, refused, open_actions, size, anchored_at, copied, seen_at, skew_ms, \
-    permit_until, trouble FROM governors ORDER BY id";
+const MEMBERS: &str = "SELECT id, groups, order_seq, refused::text, open_actions, size, anchored_at, copied, seen_at, \
+    skew_ms, permit_until, trouble, permit_hub FROM governors ORDER BY id";

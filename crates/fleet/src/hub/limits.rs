@@ -5,20 +5,14 @@ use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Transaction};
 use rulekeep::extension::Share as PolicyShare;
-use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 
+use super::batches::{self, Request};
 use super::epoch::EpochNow;
-use super::orders::number;
-use super::{Hub, HubError, Orders, store};
+use super::{Hub, HubError, Orders};
 use crate::budget::{Budget, Fence, Grant, GrantTerms, Reported, Share};
+use crate::membership::number;
 use crate::wire::{Beat, Reserve, Reserved};
-
-/// A request that waits for the next transaction.
-pub(super) struct Arrived {
-    request: Reserve,
-    answer: oneshot::Sender<Result<Reserved, String>>,
-}
 
 /// The terms of a limit, as orders name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +22,9 @@ pub(super) struct LimitTerms {
     share: Share,
 }
 
+/// Limits with the names of their counters.
+pub(super) type Named = Vec<(String, LimitTerms)>;
+
 impl LimitTerms {
     fn grants(self) -> GrantTerms {
         GrantTerms { window: self.window, lease: LEASE, reserve: RESERVE }
@@ -36,7 +33,7 @@ impl LimitTerms {
 
 impl Orders {
     /// The limits that a policy document names.
-    pub(super) fn limits_of(document: &crate::order::Policies) -> Vec<(String, LimitTerms)> {
+    fn limits_of(document: &crate::order::Policies) -> Named {
         let set = document.set().ok();
         let terms = set.iter().flat_map(rulekeep::PolicySet::shared_limits);
         terms
@@ -52,7 +49,9 @@ impl Orders {
     fn limits(&self, stages: &BTreeMap<u64, usize>) -> BTreeMap<String, LimitTerms> {
         let mut limits: BTreeMap<String, LimitTerms> = BTreeMap::new();
         for (seq, rollout) in self.chain.rollouts().iter().rev() {
-            for (counter, terms) in self.limits_by_order.get(seq).into_iter().flatten() {
+            let known =
+                self.limits_by_order.get(seq).map(|known| known.get_or_init(|| Self::limits_of(&rollout.order)));
+            for (counter, terms) in known.into_iter().flatten() {
                 let known = limits.entry(counter.clone()).or_insert(*terms);
                 known.max = known.max.min(terms.max);
                 known.window = known.window.max(terms.window);
@@ -72,31 +71,8 @@ impl Orders {
 impl Hub {
     /// Answers a request for parts of shared limits.
     pub(super) async fn reserve(&self, request: Reserve) -> Result<Reserved, HubError> {
-        let (sender, answered) = oneshot::channel();
-        let busy = || HubError::Database("this hub is shutting down".to_owned());
-        self.inner.reservations.send(Arrived { request, answer: sender }).await.map_err(|_| busy())?;
-        answered.await.map_err(|_| busy())?.map_err(HubError::Database)
-    }
-
-    /// Answers requests, as many at once as have arrived.
-    pub(super) async fn answer_reservations(self, mut arrived: mpsc::Receiver<Arrived>) {
-        let mut batch = Vec::new();
-        while arrived.recv_many(&mut batch, MOST_AT_ONCE).await > 0 {
-            tokio::time::sleep(GATHER).await;
-            while batch.len() < MOST_AT_ONCE
-                && let Ok(next) = arrived.try_recv()
-            {
-                batch.push(next);
-            }
-            let requests: Vec<&Reserve> = batch.iter().map(|next| &next.request).collect();
-            let decided = self.inner.store.in_time(store::TIMEOUT, self.decide_all(&requests)).await;
-            let answers = decided.map_err(|error| error.to_string());
-            for (place, next) in batch.drain(..).enumerate() {
-                let answer = answers.clone().map(|answers| answers.get(place).cloned().unwrap_or_default());
-                // A caller that has gone reports the grant as unknown or gives it back.
-                let _ = next.answer.send(answer);
-            }
-        }
+        self.check_membership(&request.governor)?;
+        batches::ask(&self.inner.reservations, request).await
     }
 
     async fn decide_all(&self, requests: &[&Reserve]) -> Result<Vec<Reserved>, HubError> {
@@ -106,9 +82,11 @@ impl Hub {
         self.read_orders(&transaction).await?;
         let limits = self.orders().limits(&self.stages(&transaction).await?);
         let ids: Vec<&str> = requests.iter().map(|request| request.governor.as_str()).collect();
-        let boots = "SELECT id, boot FROM governors WHERE id = ANY($1) AND trouble = '' AND permit_until > $2";
-        let rows = transaction.query(boots, &[&ids, &epoch.now]).await?;
-        let boots: BTreeMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let boots = "SELECT id, boot, permit_hub, permit_until FROM governors WHERE id = ANY($1) AND trouble = ''";
+        let rows = transaction.query(boots, &[&ids]).await?;
+        let is_permitted = |row: &&Row| self.permit_left(row.get(2), row.get(3)) > 0;
+        let boots = rows.iter().filter(is_permitted).map(|row| (row.get(0), row.get(1)));
+        let boots: BTreeMap<String, String> = boots.collect();
         let wants = requests.iter().flat_map(|request| &request.wants);
         let counters: Vec<&str> =
             wants.map(|want| want.counter.as_str()).filter(|counter| limits.contains_key(*counter)).collect();
@@ -198,21 +176,23 @@ impl Hub {
             store(transaction, &changed.into_values().collect::<Vec<_>>()).await?;
             store_taken(transaction, &budgets).await?;
         }
-        let Some(report) = &beat.report else { return Ok(BTreeSet::new()) };
-        let mut fence = epoch.fence.clone();
-        if fence.report(governor, report, u64::from(is_shown), 1) != Reported::Complete {
+        let (fence, epoch) = (&epoch.fence, epoch.fence.epoch());
+        let Some(report) = beat.report.as_ref().filter(|report| report.is_for(epoch, &beat.boot)) else {
             return Ok(BTreeSet::new());
-        }
+        };
         let places: Vec<_> = report.grants.iter().map(|each| (governor, &*each.boot, each.number)).collect();
         let known = known(transaction, &places).await?;
         let merged = report.grants.iter().filter_map(|each| {
             let place = (beat.governor.clone(), each.boot.clone(), each.number, each.counter.clone());
-            let merged = Grant::merge(known.get(&place), each, fence.epoch())?;
+            let merged = Grant::merge(known.get(&place), each, epoch)?;
             Some((place, (governor, merged)))
         });
         let merged: BTreeMap<_, _> = merged.collect();
         store(transaction, &merged.into_values().collect::<Vec<_>>()).await?;
-        transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
+        let mut fence = fence.clone();
+        if fence.report(governor, report, u64::from(is_shown), 1) == Reported::Complete {
+            transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
+        }
         Ok(report.grants.iter().map(|grant| grant.counter.clone()).collect())
     }
 
@@ -233,6 +213,20 @@ impl Hub {
         let charges: Vec<_> = charges.map(|charge| (governor, charge)).collect();
         store(transaction, &charges).await?;
         recount(transaction, &limits.into_keys().collect()).await
+    }
+}
+
+impl Request for Reserve {
+    type Answer = Reserved;
+    const GATHER: Duration = Duration::from_millis(2);
+    const IS_ONE_EACH: bool = false;
+
+    fn governor(&self) -> &str {
+        &self.governor
+    }
+
+    async fn answer_all(hub: &Hub, requests: &[&Self]) -> Result<Vec<Result<Reserved, String>>, HubError> {
+        Ok(hub.decide_all(requests).await?.into_iter().map(Ok).collect())
     }
 }
 
@@ -317,8 +311,6 @@ fn grant(row: &Row) -> Result<Grant, HubError> {
 const LEASE: i64 = 900_000;
 /// The time within which a reservation is used, in milliseconds.
 const RESERVE: i64 = 10_000;
-const GATHER: Duration = Duration::from_millis(2);
-const MOST_AT_ONCE: usize = 512;
 const SELECT: &str = "SELECT governor, body FROM grants";
 const KNOWN: &str = "SELECT governor, body FROM grants JOIN (SELECT DISTINCT * FROM unnest($1::text[], $2::text[], $3::bigint[])) \
     AS wanted(g, b, n) ON governor = g AND boot = b AND number = n";

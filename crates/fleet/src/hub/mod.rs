@@ -8,7 +8,9 @@
 //! |---|---|
 //! | `store.rs`, `schema/` | connections, migrations, the database's identity |
 //! | `orders.rs` | the chain of orders, and how far one is carried out |
+//! | `batches.rs` | requests that are answered together |
 //! | `beat.rs` | enrolment, beats and permits |
+//! | `clock.rs` | permits on the hubs' own clocks |
 //! | `limits.rs` | grants of shared limits |
 //! | `records.rs` | copied records, queries over them, bundles |
 //! | `sequencer.rs` | the organisation's log: leaves, tiles, published checkpoints |
@@ -17,7 +19,9 @@
 //! | `http.rs` | the calls over HTTP, and the console page |
 //! | `witness.rs` | the call of a witness over HTTP |
 
+mod batches;
 mod beat;
+mod clock;
 mod epoch;
 mod files;
 mod http;
@@ -31,7 +35,7 @@ mod witness;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
@@ -42,6 +46,7 @@ use crate::cosignature::WitnessKey;
 use crate::log::LogError;
 use crate::order::{Chain, OrderError, SignedOrder};
 use crate::permit::ReadOrder;
+use crate::wire::Reserve;
 use store::Store;
 
 pub use http::{MemberInfo, Members};
@@ -86,10 +91,11 @@ struct Inner {
     orders: RwLock<Arc<Orders>>,
     // The number of the newest order that this hub knows; waiting beats watch it.
     newest: watch::Sender<u64>,
-    beats: mpsc::Sender<beat::Arrived>,
+    beats: mpsc::Sender<batches::Waiting<beat::Arrived>>,
     // Relates the arrival of beats to the transactions that answer them.
     reads: ReadOrder,
-    reservations: mpsc::Sender<limits::Arrived>,
+    reservations: mpsc::Sender<batches::Waiting<Reserve>>,
+    clock: clock::HubClock,
     // Keys do not change after enrolment.
     keys: Mutex<HashMap<String, VerifierKey>>,
     // Whether this hub has compared the log with what witnesses and files have: the database may say so of an earlier copy.
@@ -103,9 +109,9 @@ struct Inner {
 /// The orders that a hub knows.
 struct Orders {
     chain: Chain,
-    signed: Vec<SignedOrder>,
-    /// The shared limits that each `policies` order names.
-    limits_by_order: BTreeMap<u64, Vec<(String, limits::LimitTerms)>>,
+    signed: Vec<Arc<SignedOrder>>,
+    /// The shared limits that each `policies` order names, read when they are asked for.
+    limits_by_order: BTreeMap<u64, Arc<OnceLock<limits::Named>>>,
 }
 
 /// The reason a hub cannot answer or start.
@@ -118,6 +124,9 @@ pub enum HubError {
     /// The database does not answer or refuses a statement.
     #[error("the database: {0}")]
     Database(String),
+    /// What was sent cannot be stored.
+    #[error("it cannot be stored: {0}")]
+    Content(String),
     /// An order is refused.
     #[error(transparent)]
     Order(#[from] OrderError),
@@ -137,14 +146,20 @@ pub enum HubError {
 
 impl From<LogError> for HubError {
     fn from(error: LogError) -> Self {
-        Self::Log(error.to_string())
+        match error {
+            LogError::LongLeaf(_) => Self::Content(error.to_string()),
+            _ => Self::Log(error.to_string()),
+        }
     }
 }
 
 impl From<tokio_postgres::Error> for HubError {
     fn from(error: tokio_postgres::Error) -> Self {
-        let told = error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned());
-        Self::Database(told)
+        let Some(told) = error.as_db_error() else { return Self::Database(error.to_string()) };
+        // Data exceptions, integrity, and exceeded limits of the program.
+        let is_content = ["22", "23", "54"].iter().any(|class| told.code().code().starts_with(class));
+        let message = told.message().to_owned();
+        if is_content { Self::Content(message) } else { Self::Database(message) }
     }
 }
 
@@ -173,16 +188,20 @@ impl Hub {
             beats,
             reads: ReadOrder::default(),
             reservations,
+            clock: clock::HubClock::new(),
             keys: Mutex::default(),
             has_compared: AtomicBool::new(false),
             leaves: tokio::sync::Notify::new(),
             problem: Mutex::default(),
         };
         let hub = Self { inner: Arc::new(inner) };
-        hub.read_orders(&hub.inner.store.client().await?).await?;
+        let client = hub.inner.store.client().await?;
+        hub.inner.clock.exchange(&client).await?;
+        hub.read_orders(&client).await?;
+        drop(client);
         hub.check_key()?;
-        tokio::spawn(hub.clone().answer_beats(arrived));
-        tokio::spawn(hub.clone().answer_reservations(asked));
+        tokio::spawn(batches::serve(hub.clone(), arrived));
+        tokio::spawn(batches::serve(hub.clone(), asked));
         tokio::spawn(hub.clone().watch_orders());
         // Without an answer of the witness the hub serves, and gives no permits yet.
         hub.step().await;
@@ -206,6 +225,11 @@ impl Hub {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The time that is left of a permit, in milliseconds; 0 or less if it has ended.
+    fn permit_left(&self, hub: &str, until: i64) -> i64 {
+        self.inner.clock.left(hub, until, self.orders().chain.longest_permit())
     }
 
     fn orders(&self) -> Arc<Orders> {

@@ -10,6 +10,7 @@ use rulekeep::system::Timestamp;
 
 use super::{Hub, HubError, Orders, PAUSE, files, sequencer, store};
 use crate::log::Leaf;
+use crate::membership::number;
 use crate::order::{Command, Mode, SignedOrder};
 use crate::wire::{MAX_ORDERS, MAX_ORDERS_BYTES, Standing};
 
@@ -19,7 +20,7 @@ impl Orders {
         match seq {
             0 => Some(Digest::ZERO),
             _ if seq == self.chain.seq() => Some(self.chain.head()),
-            _ => self.signed.get(usize::try_from(seq).ok()? - 1).map(SignedOrder::digest),
+            _ => self.signed.get(usize::try_from(seq).ok()? - 1).map(|order| order.digest()),
         }
     }
 
@@ -33,7 +34,7 @@ impl Orders {
             room = room.saturating_sub(size);
             is_fitting
         });
-        fitting.map(|(_, order)| order.clone()).collect()
+        fitting.map(|(_, order)| SignedOrder::clone(order)).collect()
     }
 }
 
@@ -49,6 +50,7 @@ impl Hub {
         {
             return Err(HubError::Invalid("the order names another key of the log than this hub's".to_owned()));
         }
+        order.check_document()?;
         // Signatures of others are not verified by anybody.
         let mut signed = signed.clone();
         let founder = matches!(order.command, Command::Organisation(_)) && order.seq == 1;
@@ -81,7 +83,7 @@ impl Hub {
         sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
         let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
         if order.command == Command::Reopen {
-            transaction.execute("DELETE FROM fence", &[]).await?;
+            transaction.batch_execute("DELETE FROM fence; UPDATE epochs SET quiet = 0").await?;
         }
         let of_member = match &order.command {
             Command::Retire { governor } => Some((governor, Leaf::Retire { governor: governor.clone(), by })),
@@ -116,10 +118,10 @@ impl Hub {
             let signatures = serde_json::from_str(row.get(1)).unwrap_or_default();
             let order = SignedOrder { body: row.get(0), signatures };
             let added = chain.add(&order)?;
-            if let Command::Policies(policies) = &added.command {
-                limits_by_order.insert(added.seq, Orders::limits_of(policies));
+            if let Command::Policies(_) = &added.command {
+                limits_by_order.insert(added.seq, Arc::default());
             }
-            signed.push(order);
+            signed.push(Arc::new(order));
         }
         let mut orders = self.inner.orders.write().unwrap_or_else(PoisonError::into_inner);
         // Another task may have read further meanwhile.
@@ -177,7 +179,7 @@ impl Hub {
         let (stage, since, paused): (i32, i64, String) = (row.get(0), row.get(1), row.get(2));
         let at = usize::try_from(stage).unwrap_or(0).max(rollout.skipped_to);
         let Some(soaking) = rollout.order.plan.get(at) else { return Ok(()) };
-        let refused = "SELECT coalesce(min(id), '') FROM governors WHERE refused::jsonb ? $1";
+        let refused = "SELECT coalesce(min(id), '') FROM governors WHERE refused ? $1";
         let refused: String = client.query_one(refused, &[&seq.to_string()]).await?.get(0);
         if !refused.is_empty() && soaking.mode == Mode::Enforce && paused.is_empty() {
             client
@@ -207,38 +209,31 @@ impl Hub {
         Ok(rows.iter().map(stage).map(|(seq, stage)| (seq, usize::try_from(stage).unwrap_or(0))).collect())
     }
 
-    /// Counts how many members have carried out an order.
+    /// Counts how many members have carried out an order. Permits count on the clocks of the hubs that granted them.
     pub(super) async fn standing(&self, client: &impl GenericClient, seq: u64) -> Result<Standing, HubError> {
         let seq_number = number(seq);
-        let row = client
-            .query_opt(
-                "SELECT (SELECT at FROM orders WHERE seq = $1), \
-                        (SELECT idx FROM leaves, head WHERE kind = 'order' AND subject = '' AND leaves.size = $1 AND idx < published_size), \
-                        count(*) FILTER (WHERE order_seq >= $1), \
-                        count(*) FILTER (WHERE order_seq < $1 AND until <= now.ms), \
-                        count(*) FILTER (WHERE order_seq < $1 AND until > now.ms), \
-                        coalesce(array_agg(id ORDER BY id) FILTER (WHERE refused::jsonb ? $2), '{}'), \
-                        coalesce(max(until) FILTER (WHERE order_seq < $1), 0) \
-                 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) AS now \
-                 LEFT JOIN (SELECT id, order_seq, refused, \
-                            CASE WHEN permit_order >= $1 THEN former_until ELSE permit_until END AS until \
-                            FROM governors WHERE permit_until > 0) AS members ON true GROUP BY now.ms",
-                &[&seq_number, &seq.to_string()],
-            )
-            .await?;
-        let unknown = || HubError::NotFound(format!("there is no order {seq}"));
-        let row = row.ok_or_else(unknown)?;
-        let at: i64 = row.get::<_, Option<i64>>(0).ok_or_else(unknown)?;
-        let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
-        Ok(Standing {
-            seq,
-            leaf: row.get::<_, Option<i64>>(1).map(i64::unsigned_abs),
-            acknowledged: count(2),
-            ended: count(3),
-            open: count(4),
-            refused: row.get(5),
-            bound: Timestamp::from_millis(row.get::<_, i64>(6).max(at)),
-        })
+        let row = client.query_opt(GIVEN, &[&seq_number]).await?;
+        let row = row.ok_or_else(|| HubError::NotFound(format!("there is no order {seq}")))?;
+        let (at, leaf, now): (i64, Option<i64>, i64) = (row.get(0), row.get(1), row.get(2));
+        self.inner.clock.read(client).await?;
+        let [mut acknowledged, mut ended, mut open] = [0; 3];
+        let (mut refused, mut bound) = (Vec::new(), at);
+        for row in client.query(MEMBERS, &[&seq_number, &seq.to_string()]).await? {
+            if row.get(1) {
+                refused.push(row.get(0));
+            }
+            let left = self.permit_left(row.get(3), row.get(4));
+            match (row.get(2), left > 0) {
+                (true, _) => acknowledged += 1,
+                (false, true) => open += 1,
+                (false, false) => ended += 1,
+            }
+            if !row.get::<_, bool>(2) {
+                bound = bound.max(now.saturating_add(left));
+            }
+        }
+        let (leaf, bound) = (leaf.map(i64::unsigned_abs), Timestamp::from_millis(bound));
+        Ok(Standing { seq, leaf, acknowledged, ended, open, refused, bound })
     }
 }
 
@@ -248,7 +243,10 @@ fn most_bytes(order: &SignedOrder) -> usize {
     2 * order.body.len() + signatures.sum::<usize>() + 64
 }
 
-/// A count as PostgreSQL stores it.
-pub(super) fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
+const GIVEN: &str = "SELECT at, (SELECT idx FROM leaves, head WHERE kind = 'order' AND subject = '' AND leaves.size = $1 \
+    AND idx < published_size), (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM orders WHERE seq = $1";
+/// The members that have had a permit, with the end of the last one without the order.
+const MEMBERS: &str = "SELECT id, refused ? $2, order_seq >= $1, \
+    CASE WHEN permit_order >= $1 THEN former_hub ELSE permit_hub END, \
+    CASE WHEN permit_order >= $1 THEN former_until ELSE permit_until END \
+    FROM governors WHERE permit_until > 0 OR order_seq >= $1 ORDER BY id";

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
-use super::orders::number;
 use super::{Hub, HubError};
 use crate::bundle::{Bundle, IncludedLeaf};
 use crate::log::{self, Head, Leaf, read_path};
+use crate::membership::number;
 use crate::wire::{Copied, Copy, Records};
 
 /// A query over the copied records of all members.
@@ -51,6 +51,7 @@ pub struct Found {
 impl Hub {
     /// Takes a batch of records in, after checking each against the anchored checkpoint.
     pub(super) async fn copy(&self, batch: &Records) -> Result<Copied, HubError> {
+        self.check_membership(&batch.governor)?;
         let key = self.key_of(&batch.governor).await?;
         let client = self.inner.store.client().await?;
         let statement = client.prepare_cached("SELECT note FROM governors WHERE id = $1 AND trouble = ''").await?;

@@ -14,10 +14,10 @@ use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 use tokio_postgres::Row;
 
-use super::orders::number;
 use super::{Hub, HubError, files, store};
 use crate::cosignature::cosigned_by;
 use crate::log::{self, Head, Leaf, LogError, RollEntry, TileId};
+use crate::membership::number;
 use crate::witness;
 
 /// Enqueues leaves, each with its subject and a number that finds it again.
@@ -58,6 +58,7 @@ impl Hub {
     /// Appends the waiting leaves, and once a day a list of all members.
     async fn extend(&self) -> Result<(), HubError> {
         let mut client = self.inner.store.client().await?;
+        self.inner.clock.exchange(&client).await?;
         let transaction = client.transaction().await?;
         let new = "INSERT INTO head VALUES (true, 0, $1, 0, '') ON CONFLICT DO NOTHING";
         transaction.execute(new, &[&Head::EMPTY.root.as_bytes().as_slice()]).await?;

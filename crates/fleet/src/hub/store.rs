@@ -145,7 +145,7 @@ pub(super) async fn identity(client: &impl GenericClient) -> Result<(Identity, i
     Ok((Identity { system: row.get(0), timeline, started: row.get(3) }, row.get(2)))
 }
 
-const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 const MIGRATION_LOCK: i64 = 0x7275_6c65_6b65_6570;
 /// Connections of one hub.
 const CONNECTIONS: usize = 8;
@@ -157,4 +157,4 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPTS: usize = 4;
 const IDENTITY: &str = "SELECT (pg_control_system()).system_identifier::text, \
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
-    pg_postmaster_start_time()::text";
+    (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text";

@@ -9,6 +9,7 @@ use rulekeep::extension::{Extension, Permit, Wait};
 use rulekeep::system::{Entropy as _, SystemEntropy, Timestamp};
 
 use super::{LEAST, MemberError, Shared};
+use crate::log::Head;
 use crate::permit::{Deadlines, Moment};
 use crate::session::Task;
 use crate::wire::{Anchor, Answer};
@@ -16,24 +17,21 @@ use crate::wire::{Anchor, Answer};
 impl Shared {
     /// Beats until the membership or the governor ends.
     pub(super) fn beat_until_it_ends(&self) {
-        let (mut wait, mut failures, mut anchored) = (Duration::ZERO, 0, None);
+        let (mut longest, mut failures, mut anchored) = (Duration::ZERO, 0, None);
         loop {
             let Some(governor) = self.governor.upgrade() else { return };
             if self.state().is_leaving {
                 return;
             }
             let known = self.state().session.chain().seq();
-            let result = self.beat(&governor, wait, &mut anchored);
+            let result = self.beat(&governor, longest, &mut anchored);
             drop(governor);
             let mut state = self.state();
             let has_news = state.session.chain().seq() > known;
             // What a hub asks for is sent at once. After a failure the permit is older than it should be.
             let is_asked = state.session.must_show() || state.session.must_report().is_some();
-            wait = if is_asked || !state.is_permitted || result.is_err() {
-                Duration::ZERO
-            } else {
-                self.settings.wait.min(state.session.longest_wait())
-            };
+            let is_calm = !is_asked && state.is_permitted && result.is_ok();
+            longest = if is_calm { self.settings.wait } else { Duration::ZERO };
             failures = if result.is_ok() { 0 } else { failures + 1 };
             state.problem = result.err();
             self.changed.notify_all();
@@ -41,7 +39,7 @@ impl Shared {
                 // An order reaches all members at once; their acknowledgments must not stand in the way of those behind.
                 (0, true) if has_news => spread(ACKNOWLEDGE_WITHIN),
                 (0, true) => continue,
-                (0, false) if state.session.must_show() => continue,
+                (0, false) if has_news || state.session.must_show() => continue,
                 (0, false) => Duration::from_secs(1),
                 (failures, _) => back_off(failures),
             };
@@ -49,26 +47,31 @@ impl Shared {
         }
     }
 
-    /// One beat and what follows from its answer.
-    fn beat(&self, governor: &Governor, wait: Duration, anchored: &mut Option<Instant>) -> Result<(), String> {
+    /// One beat, which a hub may hold for the longest time given, and what follows from its answer.
+    fn beat(&self, governor: &Governor, longest: Duration, anchored: &mut Option<Instant>) -> Result<(), String> {
         let moment = now(governor);
+        let (wait, patience) = self.state().session.patience(moment, longest);
         let (number, mut beat) = self.state().session.beat(moment, wait);
-        let (has, must_show, must_report) = {
+        let (must_show, must_report, is_shown) = {
             let state = self.state();
-            (state.session.anchored(), state.session.must_show(), state.session.must_report())
+            (state.session.must_show(), state.session.must_report(), state.session.is_shown())
         };
+        if is_shown {
+            // Without it the governor hears of orders all the same.
+            beat.log = Extension::of(governor).tree_head().map(|(size, root)| Head { size, root }).ok();
+        }
         let is_due = anchored.is_none_or(|at: Instant| at.elapsed() >= self.settings.anchor_every);
         if must_show || (is_due && anchored.is_some()) {
-            beat.anchor = Some(self.anchor(governor, has)?);
+            beat.anchor = Some(self.anchor(governor)?);
         }
         beat.open = open_actions(governor);
         beat.returned = self.purse().returning(moment);
         beat.report = must_report.map(|epoch| self.purse().report(epoch));
         let answer: Answer = self
             .link
-            .call(&self.key, "/fleet/v1/beat", &beat, wait + CALL_TIMEOUT)
+            .call(&self.key, "/fleet/v1/beat", &beat, wait + patience)
             .map_err(|error: MemberError| error.to_string())?;
-        if !answer.nonce.is_empty() {
+        if answer.is_taken {
             self.purse().confirmed(&beat.returned);
         }
         if beat.anchor.is_some() || anchored.is_none() {
@@ -76,21 +79,18 @@ impl Shared {
         }
         let tasks = self.state().session.answered(number, &answer, Extension::of(governor).clock().now());
         let mut refused = None;
-        let mut unstopped = None;
         for task in tasks {
-            let task = match (task, &unstopped) {
-                (Task::Permit(_), Some(why)) => Task::Refused(String::clone(why)),
+            let withheld = self.state().session.withheld(now(governor));
+            let task = match (task, withheld) {
+                (Task::Permit(_), Some(why)) => Task::Refused(why),
                 (task, _) => task,
             };
             let result = self.carry_out(governor, &task);
-            if let (Task::Stop(order, _), Err(why)) = (&task, &result) {
-                unstopped = Some(format!("the kill switch of order {order} cannot be set: {why}"));
-            }
             if let Task::Refused(why) = &task {
                 refused = Some(why.clone());
             }
             let mut state = self.state();
-            state.session.done(&task, result);
+            state.session.done(&task, result, now(governor));
             state.is_permitted = match task {
                 Task::Permit(_) => true,
                 Task::Refused(_) => false,
@@ -162,15 +162,21 @@ impl Shared {
         rollout.order.set().map_err(|error| error.to_string())
     }
 
-    /// A checkpoint of the log, with the proof that it continues the anchored one.
-    fn anchor(&self, governor: &Governor, anchored: u64) -> Result<Anchor, String> {
+    /// A checkpoint of the log, with the proofs that it continues what the hub knows.
+    fn anchor(&self, governor: &Governor) -> Result<Anchor, String> {
         let told = |error: rulekeep::Error| error.message();
+        let (anchored, continues) = {
+            let state = self.state();
+            (state.session.anchored(), state.session.continues())
+        };
         let (size, root) = Extension::of(governor).tree_head().map_err(told)?;
         let note = Checkpoint::new(self.key.name(), size, root).and_then(|checkpoint| checkpoint.sign(&self.key));
         let note = note.map_err(|error| error.to_string())?;
-        let is_longer = anchored > 0 && anchored < size;
-        let proof = is_longer.then(|| governor.log().prove_consistency(anchored, size)).transpose().map_err(told)?;
-        Ok(Anchor { note, proof })
+        let proof = |since: u64| {
+            let is_longer = since > 0 && since < size;
+            is_longer.then(|| governor.log().prove_consistency(since, size)).transpose().map_err(told)
+        };
+        Ok(Anchor { note, proof: proof(anchored)?, continues: proof(continues.unwrap_or(0))? })
     }
 
     /// Remembers the order in force, so that a restart does not accept an older one.
@@ -196,11 +202,10 @@ impl Shared {
     pub(super) fn say_goodbye(&self, governor: &Governor) -> Result<(), MemberError> {
         let moment = now(governor);
         let (_, mut beat) = self.state().session.beat(moment, Duration::ZERO);
-        let has = self.state().session.anchored();
-        beat.anchor = Some(self.anchor(governor, has).map_err(MemberError::Settings)?);
+        beat.anchor = Some(self.anchor(governor).map_err(MemberError::Settings)?);
         self.purse().close();
-        beat.returned = self.purse().returning(moment);
-        self.link.call::<Answer>(&self.key, "/fleet/v1/beat", &beat, CALL_TIMEOUT).map(drop)
+        (beat.is_leaving, beat.returned) = (true, self.purse().returning(moment));
+        self.link.call::<Answer>(&self.key, "/fleet/v1/beat", &beat, GOODBYE_TIMEOUT).map(drop)
     }
 }
 
@@ -250,7 +255,7 @@ fn spread(most: Duration) -> Duration {
 
 /// The time within which a member acknowledges an order.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(1);
-const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
 const ORDER: &str = "order ";
 /// The longest name that a governor takes for whoever sets a kill switch.
 const MAX_BY_CHARS: usize = 256;

@@ -14,7 +14,7 @@ use rulekeep_fleet::wire::{Answer, Beat, Reserve, Reserved, Term};
 
 use crate::support::cluster::{Cluster, Database, sql};
 use crate::support::hub::{HubOptions, RunningHub, post};
-use crate::support::member::Member;
+use crate::support::member::{Member, now};
 use crate::support::organisation::{Organisation, limited, stop};
 use crate::support::{Fleet, found, give, until};
 
@@ -184,7 +184,7 @@ async fn a_governor_with_other_orders_than_the_hub_gets_no_permit() {
     let told = Answer { nonce: String::new(), groups: vec!["payments".to_owned()], ..answer(&[stop_nobody]) };
     let tasks = member.session.answered(number, &told, SystemClock.now());
     for task in &tasks {
-        member.session.done(task, Ok(()));
+        member.session.done(task, Ok(()), now());
     }
     let tasks = member.beat(Duration::ZERO).await.unwrap();
     let standing = fleet.hub.api.standing(2).await.unwrap();
@@ -207,12 +207,12 @@ fn a_stage_does_not_go_back_with_the_clock() {
     let answer = Answer { stages: BTreeMap::from([(3, 1)]), ..answer(&organisation.orders) };
     let (number, _) = session.beat(moment(1), Duration::ZERO);
     for task in session.answered(number, &answer, later(4000)) {
-        session.done(&task, Ok(()));
+        session.done(&task, Ok(()), moment(1));
     }
     assert_eq!(session.policies().0, Some(3));
     let (number, _) = session.beat(moment(2), Duration::ZERO);
     for task in session.answered(number, &answer, later(10)) {
-        session.done(&task, Ok(()));
+        session.done(&task, Ok(()), moment(1));
     }
     assert_eq!(session.policies().0, Some(3), "the clock was set back by an hour");
 }
@@ -242,7 +242,7 @@ fn a_hub_lifts_no_kill_switch_by_naming_other_groups() {
         &Answer { groups: groups(&["payments"]), ..answer(&organisation.orders) },
         SystemClock.now(),
     ) {
-        session.done(&task, Ok(()));
+        session.done(&task, Ok(()), moment(1));
     }
     let (number, _) = session.beat(moment(2), Duration::ZERO);
     let tasks = session.answered(number, &Answer { groups: groups(&["other"]), ..answer(&[]) }, SystemClock.now());
@@ -299,11 +299,13 @@ async fn one_governor_with_odd_beats_keeps_nobody_else_from_permits() {
     let (mut bad, mut good) = (fleet.member("bad").await, fleet.member("good").await);
     let (_, beat) = bad.next_beat(Duration::ZERO);
     let returned = |counter: &str| vec![Return { counter: counter.to_owned(), number: 1, total: 1 }];
-    let anchor = rulekeep_fleet::wire::Anchor { note: "x".repeat(100_000), proof: None };
+    let anchor = |note: String| Some(rulekeep_fleet::wire::Anchor { note, proof: None, continues: None });
     for (what, odd) in [
         ("a boot id with a NUL", Beat { boot: "\0".to_owned(), nonce: None, ..beat.clone() }),
         ("a counter with a NUL", Beat { returned: returned("\0"), ..beat.clone() }),
-        ("a note of 100 KB", Beat { anchor: Some(anchor), ..beat.clone() }),
+        ("a note of 100 KB", Beat { anchor: anchor("x".repeat(100_000)), ..beat.clone() }),
+        ("a note of control characters", Beat { anchor: anchor("\u{1}".repeat(8000)), ..beat.clone() }),
+        ("a counter without end", Beat { returned: returned(&"x".repeat(12_000)), ..beat.clone() }),
     ] {
         // Whoever falls into one batch with it.
         let mut failed = 0;
@@ -327,12 +329,13 @@ async fn a_refusal_with_a_nul_does_not_end_the_standing_of_orders() {
     let mut fleet = fleet!();
     let mut bad = fleet.member("bad").await;
     let (_, beat) = bad.next_beat(Duration::ZERO);
-    let refused = BTreeMap::from([(1, "\0".to_owned())]);
-    send(&bad, &Beat { refused, ..beat }).await.ok();
-    let order = fleet.organisation.sign(stop(&[]), 1);
-    let given = fleet.hub.api.give(&order).await;
-    assert!(given.is_ok(), "{given:?}");
-    fleet.organisation.keep(&order);
+    for (number, text) in (beat.number..).zip(["\0", "x\\u0000y", "\\", "\u{fffd}\"}"]) {
+        let refused = BTreeMap::from([(1, text.to_owned())]);
+        let answer = send(&bad, &Beat { refused, number, ..beat.clone() }).await;
+        assert!(answer.is_ok_and(|answer| answer.is_taken), "{text:?}");
+        fleet.give(stop(&[]), 1).await;
+        assert_eq!(fleet.hub.api.standing(1).await.unwrap().refused, ["bad"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -501,6 +504,6 @@ fn a_failed_kill_switch_is_tried_again_an_untaken_one_is_none() {
         let (number, _) = session.beat(moment(1), Duration::ZERO);
         let tasks = session.answered(number, &answer(&organisation.orders), SystemClock.now());
         assert!(matches!(tasks[0], Task::Stop(2, _)), "round {round}: {tasks:?}");
-        session.done(&tasks[0], Err("the disk is full".to_owned()));
+        session.done(&tasks[0], Err("the disk is full".to_owned()), moment(1));
     }
 }

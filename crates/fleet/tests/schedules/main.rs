@@ -1,8 +1,9 @@
-//! Random schedules over the state machines of permits and shared limits, and mutants that the checkers must catch.
+//! Random schedules over the state machines of beats, permits and shared limits, and mutants that the checkers must catch.
 //!
 //! `RULEKEEP_SCHEDULES` sets the number of schedules (default 2,000; nightly 100,000), `RULEKEEP_SEED` the first seed.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
+mod beats;
 mod limits;
 mod permits;
 

@@ -1,4 +1,4 @@
-//! Permits under random delays, losses, cuts, restarts, suspends, pauses and promotions: no ALLOW after the kill switch
+//! Permits under random delays, losses, cuts, restarts, suspends, pauses, stalled commits and promotions: no ALLOW after the kill switch
 //! was committed and the term has passed.
 
 use crate::{Random, figures, mutant, schedules};
@@ -18,6 +18,7 @@ enum Rule {
     FromReceipt,
     EarlyRead,
     ReadWithoutCommit,
+    AnswerWithoutSecondLook,
 }
 
 #[test]
@@ -36,6 +37,7 @@ fn the_checker_catches_each_naive_permit_rule() {
         ("permit counted from receipt", Rule::FromReceipt),
         ("permit from a read begun before the beat arrived", Rule::EarlyRead),
         ("permit from a read that commits nothing", Rule::ReadWithoutCommit),
+        ("decisions answered as they were before the commit", Rule::AnswerWithoutSecondLook),
     ];
     for (name, rule) in mutants {
         let figures = mutant(name, |seed| World::new(seed, rule).run());
@@ -98,6 +100,8 @@ enum Event {
     Wake,
     SendBeat(usize),
     Cut(usize),
+    /// The disk has taken a decision of a process.
+    Committed(usize, u64),
 }
 
 struct World {
@@ -236,6 +240,11 @@ impl World {
             if deadlines.allows(now) {
                 self.allowed += 1;
                 self.excess = self.excess.max(late - TERM + 1);
+                if self.random.percent(2) {
+                    let stall = if self.random.percent(30) { 40_000 } else { 20 };
+                    let process = self.members[index].process;
+                    self.after(0, stall, Event::Committed(index, process));
+                }
             }
             if deadlines.allows_low_read(now) {
                 self.excess = self.excess.max(late - TERM - OFFLINE + 1);
@@ -276,6 +285,7 @@ impl World {
             Event::Wake => {}
             Event::SendBeat(index) => self.send_beat(index),
             Event::Cut(index) => self.members[index].cut_until = self.now + 90_000,
+            Event::Committed(index, process) => self.committed(index, process),
         }
     }
 
@@ -356,6 +366,20 @@ impl World {
                 _ => beat.number,
             };
             member.holder.granted(number, TERMS);
+        }
+    }
+
+    /// Answers a decision that was made before its commit: permit and kill switch are looked at once more.
+    fn committed(&mut self, index: usize, process: u64) {
+        let member = &self.members[index];
+        if self.now < member.frozen_until {
+            let wait = member.frozen_until - self.now;
+            return self.after(wait, wait, Event::Committed(index, process));
+        }
+        let is_permitted = member.holder.deadlines().is_some_and(|held| held.allows(self.moment(index)));
+        let is_answered = (is_permitted && !member.is_stopped) || self.rule == Rule::AnswerWithoutSecondLook;
+        if member.process == process && is_answered {
+            self.excess = self.excess.max(self.now - self.stop_at - TERM + 1);
         }
     }
 

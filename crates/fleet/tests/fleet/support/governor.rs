@@ -71,13 +71,20 @@ impl Log {
         self.head = appended.head;
     }
 
-    /// A checkpoint, with the proof that the log continues the one of `since` entries.
-    pub(crate) fn anchor(&self, since: u64) -> Anchor {
+    pub(crate) fn head(&self) -> Head {
+        self.head
+    }
+
+    /// A checkpoint, with the proofs that the log continues those of `since` and `last` entries.
+    pub(crate) fn anchor(&self, since: u64, last: Option<u64>) -> Anchor {
         let checkpoint = Checkpoint::new(self.key.name(), self.head.size, self.head.root);
         let note = checkpoint.and_then(|checkpoint| checkpoint.sign(&self.key)).expect("a checkpoint can be signed");
-        let path = (0 < since && since <= self.head.size)
-            .then(|| log::consistency(since, &self.head, &self.tiles).expect("the tiles are in memory"));
-        Anchor { note, proof: path.map(|path| ConsistencyProof::new(since, self.head.size, path).to_string()) }
+        let proof = |since: u64| {
+            let path = (0 < since && since <= self.head.size)
+                .then(|| log::consistency(since, &self.head, &self.tiles).expect("the tiles are in memory"));
+            path.map(|path| ConsistencyProof::new(since, self.head.size, path).to_string())
+        };
+        Anchor { note, proof: proof(since), continues: last.and_then(proof) }
     }
 
     /// Some of the records with their paths in the log of `size` entries.

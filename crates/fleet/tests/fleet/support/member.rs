@@ -122,8 +122,9 @@ impl Member {
     pub(crate) fn next_beat(&mut self, wait: Duration) -> (u64, Beat) {
         let (number, mut beat) = self.session.beat(now(), wait);
         if self.session.must_show() || self.anchors {
-            beat.anchor = Some(self.log.anchor(self.session.anchored()));
+            beat.anchor = Some(self.log.anchor(self.session.anchored(), self.session.continues()));
         }
+        beat.log = self.session.is_shown().then(|| self.log.head());
         beat.report =
             self.session.must_report().map(|epoch| Report { epoch, boot: self.boot.clone(), grants: Vec::new() });
         (number, beat)
@@ -141,7 +142,7 @@ impl Member {
         self.answer = answer.map_err(|_| "no answer in time".to_owned())??;
         let tasks = self.session.answered(number, &self.answer, SystemClock.now());
         for task in &tasks {
-            self.session.done(task, Ok(()));
+            self.session.done(task, Ok(()), now());
         }
         Ok(tasks)
     }
