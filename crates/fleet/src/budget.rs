@@ -321,27 +321,17 @@ pub enum Reported {
 pub struct Fence {
     epoch: u64,
     since: i64,
-    /// The time for which limits stay closed in any case.
-    quiet: i64,
     awaited: BTreeMap<String, Option<String>>,
 }
 
 impl Fence {
     /// Rebuilds a fence from its rows: governors that have not reported, with the boot id known when the epoch began.
-    ///
-    /// A governor that had left is not awaited. It may have come back after the copy was made: limits stay closed for
-    /// `quiet`, the longest time for which it could decide without having reported.
-    pub fn from_rows(
-        epoch: u64,
-        since: i64,
-        quiet: i64,
-        awaited: impl IntoIterator<Item = (String, Option<String>)>,
-    ) -> Self {
-        Self { epoch, since, quiet, awaited: awaited.into_iter().collect() }
+    pub fn from_rows(epoch: u64, since: i64, awaited: impl IntoIterator<Item = (String, Option<String>)>) -> Self {
+        Self { epoch, since, awaited: awaited.into_iter().collect() }
     }
 
     /// Creates the fence of a new epoch. `governors` are those neither retired nor gone, with the boot ids of the restored
-    /// rows; `quiet` is that of [`Fence::from_rows`].
+    /// rows.
     ///
     /// `epoch` must exceed every earlier epoch, also those the restored copy does not know: take it from the log that the
     /// witness holds. `longest` is the longest time for which a grant of any counter counts. A governor the previous fence
@@ -352,14 +342,13 @@ impl Fence {
         epoch: u64,
         now: i64,
         longest: i64,
-        quiet: i64,
         governors: impl IntoIterator<Item = (String, Option<String>)>,
     ) -> Self {
         let mut awaited: BTreeMap<_, _> = governors.into_iter().collect();
         if now < self.since.saturating_add(longest) {
             awaited.extend(self.awaited.clone());
         }
-        Self { epoch, since: now, quiet, awaited }
+        Self { epoch, since: now, awaited }
     }
 
     /// Returns whether a governor has not reported.
@@ -384,8 +373,7 @@ impl Fence {
 
     /// Reports whether a counter with these terms may be granted from.
     pub fn is_open(&self, now: i64, terms: GrantTerms) -> bool {
-        let is_quiet = now < self.since.saturating_add(self.quiet);
-        (self.awaited.is_empty() && !is_quiet) || now >= self.since.saturating_add(terms.longest())
+        self.awaited.is_empty() || now >= self.since.saturating_add(terms.longest())
     }
 
     /// Takes a report of a governor whose log has `size` entries; `anchored` is the largest size that the database or the
@@ -432,7 +420,7 @@ mod tests {
     }
 
     fn fence(boot: Option<&str>) -> Fence {
-        Fence::from_rows(7, 1_000_000, 0, [("anna".to_owned(), boot.map(str::to_owned))])
+        Fence::from_rows(7, 1_000_000, [("anna".to_owned(), boot.map(str::to_owned))])
     }
 
     #[test]
@@ -548,7 +536,7 @@ mod tests {
     #[test]
     fn a_second_restore_keeps_waiting_for_the_process_of_the_first() {
         let longest = TERMS.longest();
-        let again = |now| fence(Some("b1")).raise(8, now, longest, 0, [("anna".to_owned(), Some("b2".to_owned()))]);
+        let again = |now| fence(Some("b1")).raise(8, now, longest, [("anna".to_owned(), Some("b2".to_owned()))]);
         let mut soon = again(1_000_001);
         assert_eq!(soon.report("anna", &report(8, "b2", vec![]), 9, 9), Reported::Restarted);
         let mut later = again(1_000_000 + longest);

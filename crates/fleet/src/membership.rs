@@ -117,10 +117,8 @@ enum Sender {
 
 /// The relation of a new checkpoint to the known ones.
 enum Taken {
-    /// It is the anchored one.
-    Same,
-    /// It continues the anchored one.
-    New(Head),
+    /// It is the anchored one, or continues it.
+    Continued(Head),
     /// A proof starts from another size than the known ones.
     OtherStart,
 }
@@ -149,16 +147,9 @@ impl Membership {
             && let Some(anchor) = &beat.anchor
         {
             match self.take(anchor) {
-                Ok(Taken::Same) => self.is_shown = true,
                 // The answer that named the known sizes was lost: the next one asks for other proofs.
                 Ok(Taken::OtherStart) => self.is_shown = false,
-                Ok(Taken::New(head)) => {
-                    (self.is_shown, self.size, self.anchored_at) = (true, number(head.size), facts.now);
-                    self.note.clone_from(&anchor.note);
-                    self.note_head(head);
-                    let at = Timestamp::from_millis(facts.now);
-                    leaves.push((Leaf::Anchor { governor: self.id.clone(), note: anchor.note.clone(), at }, head.size));
-                }
+                Ok(Taken::Continued(head)) => self.anchor(head, &anchor.note, facts.now, leaves),
                 Err(why) => self.quarrel(&why, vec![self.note.clone(), anchor.note.clone()], leaves),
             }
         }
@@ -241,7 +232,7 @@ impl Membership {
         self.boots_before.retain(|boot| !boot.is_empty());
         self.boots_before.truncate(BOOTS_BEFORE);
         facts.random.clone_into(&mut self.salt);
-        (self.met, self.reported, self.is_shown, self.has_left) = (facts.epoch, 0, false, false);
+        (self.met, self.reported, self.is_shown) = (facts.epoch, 0, false);
         Sender::Current
     }
 
@@ -268,6 +259,20 @@ impl Membership {
         }
         if beat.is_leaving {
             (self.has_left, self.permit_until, self.former_until) = (true, 0, 0);
+        }
+    }
+
+    /// Notes a checkpoint. It becomes a leaf if it is a new one, and also if the governor comes back after it had left: a
+    /// database that goes back must not take it for one that holds nothing.
+    fn anchor(&mut self, head: Head, note: &str, now: i64, leaves: &mut Vec<(Leaf, u64)>) {
+        self.is_shown = true;
+        let has_returned = std::mem::take(&mut self.has_left);
+        if number(head.size) > self.size || has_returned {
+            (self.size, self.anchored_at) = (number(head.size), now);
+            note.clone_into(&mut self.note);
+            self.note_head(head);
+            let at = Timestamp::from_millis(now);
+            leaves.push((Leaf::Anchor { governor: self.id.clone(), note: note.to_owned(), at }, head.size));
         }
     }
 
@@ -300,11 +305,8 @@ impl Membership {
                 return Err("its log was forked: it does not continue that of its last beat".to_owned());
             }
         }
-        if self.size == 0 {
-            return Ok(if new.size > 0 { Taken::New(new) } else { Taken::Same });
-        }
-        if Checkpoint::open(&self.note, &key).is_ok_and(|last| last == checkpoint) {
-            return Ok(Taken::Same);
+        if self.size == 0 || Checkpoint::open(&self.note, &key).is_ok_and(|last| last == checkpoint) {
+            return Ok(Taken::Continued(new));
         }
         let start = proof(&anchor.proof).map_or(0, |proof| proof.old);
         if new.size > self.size.unsigned_abs() && start != self.size.unsigned_abs() {
@@ -312,7 +314,7 @@ impl Membership {
         }
         let text = anchor.proof.as_deref().unwrap_or_default();
         verify_consistency(&self.note, &anchor.note, text, &key)
-            .map(|_| Taken::New(new))
+            .map(|_| Taken::Continued(new))
             .map_err(|error| format!("its log was forked: {error}"))
     }
 

@@ -336,7 +336,7 @@ mod tests {
     }
 
     fn grant(want: &Want, epoch: u64) -> Grant {
-        let fence = Fence::from_rows(epoch, 0, 0, []);
+        let fence = Fence::from_rows(epoch, 0, []);
         Budget::new(1000, 0, 1, TERMS, &fence, 5_000_000).decide(want, "b1", None).unwrap()
     }
 

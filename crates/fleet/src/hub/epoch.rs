@@ -46,11 +46,9 @@ impl Hub {
             row = client.query_opt(NEWEST, &[system, &timeline, &identity.started]).await?;
         }
         let row = row.ok_or_else(|| HubError::Database("it has no epoch".to_owned()))?;
-        let (epoch, is_verified, since, quiet): (i64, bool, i64, i64) =
-            (row.get(0), row.get(1), row.get(2), row.get(3));
+        let (epoch, is_verified, since): (i64, bool, i64) = (row.get(0), row.get(1), row.get(2));
         let rows = client.query(AWAITED, &[&governors]).await?;
-        let fence =
-            Fence::from_rows(epoch.unsigned_abs(), since, quiet, rows.iter().map(|row| (row.get(0), row.get(1))));
+        let fence = Fence::from_rows(epoch.unsigned_abs(), since, rows.iter().map(|row| (row.get(0), row.get(1))));
         let is_verified = is_verified && self.inner.has_compared.load(Ordering::Relaxed);
         let unverified = (!is_verified).then_some("the database was started, and its log is not verified yet");
         Ok(EpochNow { fence, now, unverified })
@@ -64,12 +62,9 @@ impl Hub {
         now: i64,
     ) -> Result<(), HubError> {
         let Identity { system, timeline, started } = identity;
-        let orders = self.orders();
-        let retired: Vec<&String> = orders.chain.retired().iter().collect();
-        let longest = orders.chain.longest_permit();
-        let epoch: i64 =
-            client.query_one(BEGIN, &[system, &number(*timeline), &now, started, &retired, &longest]).await?.get(0);
-        client.execute(RAISE, &[&retired]).await?;
+        let new = "INSERT INTO epochs SELECT greatest($3, coalesce(max(n), 0) + 1), $1, $2, $4, $3, false FROM epochs RETURNING n";
+        let epoch: i64 = client.query_one(new, &[system, &number(*timeline), &now, started]).await?.get(0);
+        client.execute(RAISE, &[&self.orders().chain.retired().iter().collect::<Vec<_>>()]).await?;
         let leaf = Leaf::Epoch { system: system.clone(), timeline: *timeline, former: None };
         sequencer::enqueue(client, &[(&leaf, "", epoch)]).await
     }
@@ -92,13 +87,9 @@ impl Hub {
 const AWAITED: &str = "SELECT governor, boot FROM fence WHERE governor = ANY($1) \
     UNION (SELECT governor, boot FROM fence LIMIT 1)";
 /// The newest epoch, if it is of this database.
-const NEWEST: &str = "SELECT n, is_verified, at, quiet FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
+const NEWEST: &str = "SELECT n, is_verified, at FROM (SELECT * FROM epochs ORDER BY n DESC LIMIT 1) AS newest \
     WHERE system = $1 AND timeline = $2 AND started = $3";
-/// A governor that had left may have come back after the copy was made. What it does not report within the longest permit,
-/// it cannot spend.
-const BEGIN: &str = "INSERT INTO epochs (n, system, timeline, started, at, is_verified, quiet) \
-    SELECT greatest($3, coalesce(max(n), 0) + 1), $1, $2, $4, $3, false, \
-    CASE WHEN EXISTS (SELECT 1 FROM governors WHERE has_left AND id <> ALL($5)) THEN $6::bigint ELSE 0 END FROM epochs RETURNING n";
-/// A governor that an earlier fence still waits for stays awaited as the run that fence expected.
+/// A governor that an earlier fence still waits for stays awaited as the run that fence expected. One that had left holds
+/// nothing: its return is a leaf, which a database that goes back gets again.
 const RAISE: &str = "INSERT INTO fence SELECT id, nullif(boot, '') FROM governors WHERE NOT has_left AND id <> ALL($1) \
     ON CONFLICT DO NOTHING";

@@ -156,7 +156,7 @@ pub(super) const READMIT: &str = "UPDATE governors SET trouble = '', size = 0, c
     WHERE id = $1 AND trouble <> ''";
 /// A governor that anchored after the copy was made has run since.
 const ANCHOR: &str =
-    "UPDATE governors SET size = $2, note = $3, anchored_at = $4, has_left = false WHERE id = $1 AND size < $2";
+    "UPDATE governors SET size = $2, note = $3, anchored_at = $4, has_left = false WHERE id = $1 AND size <= $2";
 /// Nobody knows what it holds of shared limits.
 const ENROL: &str = "WITH known AS (INSERT INTO governors (id, key, groups) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING) \
     INSERT INTO fence VALUES ($1, NULL) ON CONFLICT DO NOTHING";

@@ -83,7 +83,7 @@ impl Hub {
         sequencer::enqueue(&transaction, &[(&leaf, "", seq)]).await?;
         let by = signed.signatures.keys().cloned().collect::<Vec<_>>().join(", ");
         if order.command == Command::Reopen {
-            transaction.batch_execute("DELETE FROM fence; UPDATE epochs SET quiet = 0").await?;
+            transaction.execute("DELETE FROM fence", &[]).await?;
         }
         let of_member = match &order.command {
             Command::Retire { governor } => Some((governor, Leaf::Retire { governor: governor.clone(), by })),

@@ -4,6 +4,7 @@
 //! `RULEKEEP_REQUIRE_POSTGRES=1` they fail.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
+mod below;
 mod contract;
 mod faults;
 mod members;

@@ -110,6 +110,8 @@ struct Process {
     is_permitted: bool,
 }
 
+type Heads = Vec<(i64, String)>;
+
 struct World {
     random: Random,
     rule: Rule,
@@ -117,9 +119,9 @@ struct World {
     chain: Chain,
     rows: Vec<Membership>,
     /// The size and the root of each governor's log that the database was told last.
-    heads: Vec<(i64, String)>,
+    heads: Heads,
     epoch: i64,
-    copies: Vec<(Vec<Membership>, Vec<(i64, String)>)>,
+    copies: Vec<(Vec<Membership>, Heads)>,
     folders: Vec<(usize, Log)>,
     processes: Vec<Process>,
     /// Governors whose folder was restored or whose process was cloned.

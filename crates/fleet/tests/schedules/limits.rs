@@ -422,7 +422,7 @@ impl World {
             .enumerate()
             .map(|(index, row)| (format!("g{index}"), row.boot.clone()))
             .collect();
-        self.database.fence = self.database.fence.raise(self.witness.epoch, self.now, TERMS.longest(), 0, governors);
+        self.database.fence = self.database.fence.raise(self.witness.epoch, self.now, TERMS.longest(), governors);
     }
 
     fn expire(&mut self) {

@@ -24,6 +24,3 @@ UPDATE governors SET boot = '', nonce = '', nonce_before = '', number = 0, has_l
 
 -- The time on the clock of each run of a hub, as it was stored last.
 CREATE TABLE hubs (id text PRIMARY KEY, at bigint NOT NULL);
-
--- The time for which limits stay closed after an epoch has begun, though all who are awaited have reported.
-ALTER TABLE epochs ADD COLUMN quiet bigint NOT NULL DEFAULT 0;
