@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `store.rs`, `schema/` | connections, migrations, the database's identity |
 //! | `orders.rs` | the chain of orders, and how far one is carried out |
-//! | `beat.rs` | enrolment, beats and permits |
+//! | `enrol.rs` | enrolment |
+//! | `beat.rs` | beats and permits |
 //! | `limits.rs` | grants of shared limits |
 //! | `records.rs` | copied records, queries over them, bundles |
 //! | `sequencer.rs` | the organisation's log: leaves, tiles, published checkpoints |
@@ -18,6 +19,7 @@
 //! | `witness.rs` | the call of a witness over HTTP |
 
 mod beat;
+mod enrol;
 mod epoch;
 mod files;
 mod http;
