@@ -282,7 +282,6 @@ impl Member {
             nonce: self.nonce.clone(),
             permit,
             refused,
-            groups: self.groups.clone(),
             anchored: self.size.unsigned_abs(),
             copied: self.copied.unsigned_abs(),
             report: context.awaited_in.filter(|_| beat.report.is_none()),

@@ -14,9 +14,10 @@ use subtle::ConstantTimeEq as _;
 use super::orders::number;
 use super::records::Wanted;
 use super::{Hub, HubError, Inner, store};
+use crate::enrolment::Enrol;
 use crate::log::{Resource, entries_bundle};
 use crate::order::SignedOrder;
-use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
+use crate::wire::{self, Beat, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
 
 impl Hub {
     /// The hub's calls, to be served over HTTP.
@@ -187,7 +188,7 @@ pub struct MemberInfo {
 
 async fn enrol(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
     let request: Enrol = hub.signed(request).await?;
-    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(&request)).await?).into_response())
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(request)).await?).into_response())
 }
 
 async fn beat(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
@@ -251,9 +252,20 @@ async fn members(State(hub): State<Hub>, headers: HeaderMap) -> Result<Response,
     Ok(Json(hub.members().await?).into_response())
 }
 
-async fn bundle(State(hub): State<Hub>, headers: HeaderMap, Path(record): Path<String>) -> Result<Response, HubError> {
+/// The governor of a record. Several may have copied one with the same id.
+#[derive(Deserialize)]
+struct Of {
+    governor: Option<String>,
+}
+
+async fn bundle(
+    State(hub): State<Hub>,
+    headers: HeaderMap,
+    Path(record): Path<String>,
+    Query(of): Query<Of>,
+) -> Result<Response, HubError> {
     hub.check_reader(&headers)?;
-    Ok(Json(hub.bundle(&record).await?).into_response())
+    Ok(Json(hub.bundle(&record, of.governor.as_deref()).await?).into_response())
 }
 
 async fn checkpoint(State(hub): State<Hub>) -> Result<Response, HubError> {

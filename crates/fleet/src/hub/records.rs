@@ -1,6 +1,6 @@
 //! Copied records: taking them in, queries over them, and bundles for strangers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rulekeep::agent::AgentId;
 use rulekeep::checkpoint::{Checkpoint, InclusionProof};
@@ -109,17 +109,20 @@ impl Hub {
         rows.iter().map(found).collect()
     }
 
-    /// Makes the bundle by which a stranger verifies a copied record offline.
-    pub(super) async fn bundle(&self, record_id: &str) -> Result<Bundle, HubError> {
+    /// Makes the bundle by which a stranger verifies a copied record offline. Where several governors have copied a
+    /// record with this id, the caller must name one of them.
+    pub(super) async fn bundle(&self, record_id: &str, governor: Option<&str>) -> Result<Bundle, HubError> {
         let client = self.inner.store.reader().await?;
-        let row = client
-            .query_opt(
-                "SELECT governor, records.size, body, path, seq, key, hash FROM records JOIN governors ON governor = governors.id WHERE records.id = $1",
-                &[&record_id],
-            )
-            .await?
-            .ok_or_else(|| HubError::NotFound(format!("no record {record_id} is copied")))?;
+        let rows = client.query(COPIED, &[&record_id, &governor]).await?;
+        let owners: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
+        let (Some(row), [_]) = (rows.first(), Vec::from_iter(&owners).as_slice()) else {
+            let (found, owners) = (owners.len(), Vec::from_iter(owners).join(", "));
+            let which = format!("{found} governors have copied a record {record_id}: name one of {owners}");
+            let none = format!("no record {record_id} is copied");
+            return Err(if found > 1 { HubError::Invalid(which) } else { HubError::NotFound(none) });
+        };
         let (governor, size, path, seq): (String, i64, String, i64) = (row.get(0), row.get(1), row.get(3), row.get(4));
+        let key: String = row.get(5);
         let (published_size, checkpoint) = self.published(&client).await?;
         let leaf = "SELECT idx, body FROM leaves WHERE subject = $1 AND kind = $2 AND size = $3 AND idx < $4 ORDER BY idx DESC";
         let proven: Vec<Digest> = read_path(path.lines()).unwrap_or_default();
@@ -131,7 +134,8 @@ impl Hub {
                 let head = Head::from(&checkpoint);
                 log::verify_inclusion(hash.as_bytes(), seq.unsigned_abs(), &head, &proven).is_ok()
             }),
-            _ => true,
+            Ok(Leaf::Enrol { key: enrolled, .. }) => enrolled == key,
+            _ => false,
         };
         let mut included = Vec::new();
         for (kind, size) in [("anchor", size), ("enrol", 0)] {
@@ -152,7 +156,7 @@ impl Hub {
         };
         let proof = InclusionProof::new(seq.unsigned_abs(), proven, note).to_string();
         let record = serde_json::from_str(row.get(2)).map_err(|error| HubError::Database(error.to_string()))?;
-        Ok(Bundle { record, proof, governor_key: row.get(5), anchor, enrol, checkpoint })
+        Ok(Bundle { record, proof, governor_key: key, anchor, enrol, checkpoint })
     }
 }
 
@@ -232,6 +236,9 @@ const INSERT: &str = "WITH added AS (INSERT INTO records (governor, size, seq, i
     SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], \
     $10::text[], $11::text[]) ON CONFLICT (governor, seq, hash) DO NOTHING) \
     UPDATE governors SET copied = greatest(copied, $12) WHERE id = $1 RETURNING copied";
+const COPIED: &str = "SELECT governor, records.size, body, path, seq, key, hash FROM records \
+    JOIN governors ON governor = governors.id WHERE records.id = $1 AND ($2::text IS NULL OR governor = $2) \
+    ORDER BY records.size DESC LIMIT 100";
 const FIND: &str = "SELECT governor, body FROM records WHERE ($1::text IS NULL OR agent = $1) \
     AND ($2::text IS NULL OR governor = $2) AND ($3::text IS NULL OR decision = $3) AND ($4::text IS NULL OR risk = $4) \
     AND ($5::bigint IS NULL OR at >= $5) AND ($6::bigint IS NULL OR at <= $6) ORDER BY at DESC, seq DESC LIMIT $7";
