@@ -4,6 +4,8 @@
 //! request carries the signed public half alone. Both the invitation's key and the governor's key sign the request, so
 //! a hub cannot enrol a key that was not invited, and cannot choose the groups of a governor.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
 use rulekeep::system::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,7 +35,7 @@ impl Invitation {
         let body = serde_json::to_string(self).unwrap_or_default();
         let (name, signature) = (operator.name(), keys::sign(operator, &signed_invitation(&body)));
         let secret = Zeroizing::new(hex::encode(*own.seed()));
-        keys::encode(&Zeroizing::new(format!("{name}\n{signature}\n{}\n{body}", *secret)))
+        URL_SAFE_NO_PAD.encode(&*Zeroizing::new(format!("{name}\n{signature}\n{}\n{body}", *secret)))
     }
 }
 
@@ -70,8 +72,8 @@ impl Enrol {
     /// Accepts an invitation, given as its text, for one of its groups or for all of them. `None` if the text is not an
     /// invitation.
     pub fn accept(text: &str, governor: &CheckpointKey, group: Option<&str>) -> Option<Self> {
-        let text = Zeroizing::new(keys::decode(text.trim())?);
-        let mut lines = text.splitn(4, '\n');
+        let text = Zeroizing::new(URL_SAFE_NO_PAD.decode(text.trim()).ok()?);
+        let mut lines = std::str::from_utf8(&text).ok()?.splitn(4, '\n');
         let (operator, operator_signature) = (lines.next()?.to_owned(), lines.next()?.to_owned());
         let mut seed = Zeroizing::new([0; 32]);
         hex::decode_to_slice(lines.next()?, &mut *seed).ok()?;

@@ -114,13 +114,13 @@ impl Hub {
     pub(super) async fn bundle(&self, record_id: &str, governor: Option<&str>) -> Result<Bundle, HubError> {
         let client = self.inner.store.reader().await?;
         let rows = client.query(COPIED, &[&record_id, &governor]).await?;
-        let owners: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
-        let (Some(row), [_]) = (rows.first(), Vec::from_iter(&owners).as_slice()) else {
-            let (found, owners) = (owners.len(), Vec::from_iter(owners).join(", "));
-            let which = format!("{found} governors have copied a record {record_id}: name one of {owners}");
-            let none = format!("no record {record_id} is copied");
-            return Err(if found > 1 { HubError::Invalid(which) } else { HubError::NotFound(none) });
-        };
+        let owners: BTreeSet<&str> = rows.iter().map(|row| row.get(0)).collect();
+        if owners.len() > 1 {
+            let owners = Vec::from_iter(owners).join(", ");
+            let why = format!("several governors have copied a record {record_id}: name one of {owners}");
+            return Err(HubError::Invalid(why));
+        }
+        let row = rows.first().ok_or_else(|| HubError::NotFound(format!("no record {record_id} is copied")))?;
         let (governor, size, path, seq): (String, i64, String, i64) = (row.get(0), row.get(1), row.get(3), row.get(4));
         let key: String = row.get(5);
         let (published_size, checkpoint) = self.published(&client).await?;
@@ -161,6 +161,8 @@ impl Hub {
 }
 
 /// The columns that a copied record is found by.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Columns {
     id: ProofId,
     hash: Digest,
@@ -176,14 +178,7 @@ impl Columns {
         let invalid = |why: String| HubError::Invalid(why);
         let mut fields: BTreeMap<&str, &RawValue> =
             serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
-        let columns = Self {
-            id: field(&fields, "id")?,
-            hash: field(&fields, "hash")?,
-            timestamp: field(&fields, "timestamp")?,
-            entity_id: field(&fields, "entityId")?,
-            decision: field(&fields, "decision")?,
-            risk_level: field(&fields, "riskLevel")?,
-        };
+        let columns: Self = serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
         // The hash is that of the canonical JSON without these.
         fields.retain(|name, _| *name != "hash" && *name != "outcome");
         let text = serde_json::to_vec(&fields).map_err(|error| invalid(error.to_string()))?;
@@ -211,11 +206,6 @@ struct Rows {
     risks: Vec<String>,
     bodies: Vec<String>,
     paths: Vec<String>,
-}
-
-fn field<'a, T: Deserialize<'a>>(fields: &BTreeMap<&str, &'a RawValue>, name: &str) -> Result<T, HubError> {
-    let text = fields.get(name).map_or("null", |text| text.get());
-    serde_json::from_str(text).map_err(|error| HubError::Invalid(format!("a record's {name}: {error}")))
 }
 
 impl Rows {

@@ -108,7 +108,7 @@ pub struct MemberBuilder {
     wait: Duration,
     anchor_every: Duration,
     patience: Duration,
-    revoked: Option<RevokedKeys>,
+    revoked: Option<Arc<OnRevoked>>,
 }
 
 impl std::fmt::Debug for MemberBuilder {
@@ -122,16 +122,7 @@ impl std::fmt::Debug for MemberBuilder {
 }
 
 /// A callback that gets the ids of revoked API keys.
-#[derive(Clone)]
-struct RevokedKeys(Arc<OnRevoked>);
-
 type OnRevoked = dyn Fn(&BTreeSet<String>) + Send + Sync;
-
-impl std::fmt::Debug for RevokedKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RevokedKeys")
-    }
-}
 
 /// A governor's membership in an organisation. It ends with [`Member::leave`], or when the governor is closed.
 #[derive(Debug)]
@@ -325,7 +316,7 @@ impl MemberBuilder {
 
     /// Sets a callback that gets the ids of API keys that an order revokes. It is called on the thread that beats.
     pub fn on_revoked_keys(mut self, callback: impl Fn(&BTreeSet<String>) + Send + Sync + 'static) -> Self {
-        self.revoked = Some(RevokedKeys(Arc::new(callback)));
+        self.revoked = Some(Arc::new(callback));
         self
     }
 

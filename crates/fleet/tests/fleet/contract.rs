@@ -462,7 +462,8 @@ async fn copied_records_are_proven_found_and_handed_to_strangers() {
     until("the bundle can be made", async || hub.api.bundle(&id).await.is_ok()).await;
     let bundle = hub.api.bundle(&id).await.unwrap();
     let operators = [organisation.operators[0].verifier()];
-    let verify = |bundle: &Bundle| bundle.verify(&log_key().verifier(), &operators, &[witness.key.clone()], 1);
+    let verify =
+        |bundle: &Bundle| bundle.verify(&log_key().verifier(), &operators, std::slice::from_ref(&witness.key), 1);
     let verified = verify(&bundle).unwrap();
     assert_eq!((verified.governor.as_str(), verified.record.to_string()), ("first", id));
     let mut other = bundle.clone();

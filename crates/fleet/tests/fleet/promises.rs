@@ -249,7 +249,9 @@ fn a_kill_switch_binds_whatever_groups_a_hub_names() {
         named["groups"] = groups.into();
         let (number, _) = session.beat(moment(1), Duration::ZERO);
         let tasks = session.answered(number, &serde_json::from_value(named).unwrap(), SystemClock.now());
-        tasks.iter().for_each(|task| session.done(task, Ok(())));
+        for task in &tasks {
+            session.done(task, Ok(()));
+        }
         tasks
     };
     let tasks = naming(&["other"], &organisation.orders);

@@ -24,8 +24,10 @@ struct Plan {
     /// A change of the governor's record.
     record: Box<dyn Fn(&mut Value)>,
     /// A change of the texts of the enrolment and the anchor.
-    leaves: Box<dyn Fn(&mut String, &mut String)>,
+    leaves: Box<ChangeLeaves>,
 }
+
+type ChangeLeaves = dyn Fn(&mut String, &mut String);
 
 impl Default for Plan {
     fn default() -> Self {
@@ -153,9 +155,14 @@ fn appended(organisation: &mut Organisation, leaf: String) -> (u64, String) {
 }
 
 /// Bundles that somebody with the keys of the log and of a governor could make, each with what is wrong.
-fn hostile() -> Vec<(String, Made)> {
-    let mut hostile = Vec::new();
-    let mut add = |what: &str, plan: Plan| hostile.push((what.to_owned(), Made::of(&plan)));
+fn hostile() -> impl Iterator<Item = (String, Made)> {
+    let plans = forged_enrolments().into_iter().chain(odd_leaves()).chain(odd_records());
+    plans.map(|(what, plan)| (what, Made::of(&plan)))
+}
+
+fn forged_enrolments() -> Vec<(String, Plan)> {
+    let mut forged = Vec::new();
+    let mut add = |what: &str, plan: Plan| forged.push((what.to_owned(), plan));
     let good = || Plan::default().enrol;
     let with = |enrol: Enrol| Plan { enrol, ..Plan::default() };
 
@@ -165,7 +172,7 @@ fn hostile() -> Vec<(String, Made)> {
     add("a stolen proof", Plan { key: thief.clone(), enrol: stolen.clone(), ..Plan::default() });
     let mut signed = Enrol::accept(&invitation(ORIGIN, &thief), &thief, Some("payments")).unwrap();
     add("an invitation of its own", Plan { key: thief.clone(), enrol: signed.clone(), ..Plan::default() });
-    signed.proof.operator = "ann".to_owned();
+    "ann".clone_into(&mut signed.proof.operator);
     add("an invitation in an operator's name", Plan { key: thief.clone(), enrol: signed.clone(), ..Plan::default() });
     signed.proof = EnrolmentProof { governor_signature: signed.proof.governor_signature, ..good().proof };
     add("an invitation without its secret", Plan { key: thief.clone(), enrol: signed, ..Plan::default() });
@@ -181,7 +188,7 @@ fn hostile() -> Vec<(String, Made)> {
     }
     let proofs: [fn(&mut EnrolmentProof); 5] = [
         |proof| proof.invitation = proof.invitation.replace("\"uses\":1", "\"uses\":2"),
-        |proof| proof.operator = "bob".to_owned(),
+        |proof| "bob".clone_into(&mut proof.operator),
         |proof| proof.operator_signature.clone_from(&proof.governor_signature),
         |proof| proof.invitation_signature.clone_from(&proof.governor_signature),
         |proof| proof.governor_signature.clone_from(&proof.invitation_signature),
@@ -191,7 +198,10 @@ fn hostile() -> Vec<(String, Made)> {
         change(&mut enrol.proof);
         add(&format!("proof {place}"), with(enrol));
     }
+    forged
+}
 
+fn odd_leaves() -> Vec<(String, Plan)> {
     let leaves: [fn(&mut String, &mut String); 14] = [
         |enrol, _| {
             enrol.truncate(enrol.find(",\"proof\"").unwrap());
@@ -200,26 +210,31 @@ fn hostile() -> Vec<(String, Made)> {
         |enrol, _| *enrol = enrol.replace("\"g1\"", "\"g2\""),
         |_, anchor| *anchor = anchor.replace("\"g1\"", "\"g2\""),
         std::mem::swap,
-        |_, anchor| *anchor = anchor.replace("}", ",\"remark\":1}"),
+        |_, anchor| *anchor = anchor.replace('}', ",\"remark\":1}"),
         |enrol, _| *enrol = enrol.replace("\"at\"", "\"remark\":1,\"at\""),
         |enrol, _| *enrol = enrol.replace("\"operator\"", "\"remark\":1,\"operator\""),
         |_, anchor| *anchor = anchor.replace("\"kind\"", "\"at\":\"2025-01-31T09:30:00.000Z\",\"kind\""),
         |_, anchor| *anchor = anchor.replace(':', ": "),
-        |_, anchor| *anchor = anchor.replace("{\"kind\":\"anchor\",", "{").replace("}", ",\"kind\":\"anchor\"}"),
+        |_, anchor| *anchor = anchor.replace("{\"kind\":\"anchor\",", "{").replace('}', ",\"kind\":\"anchor\"}"),
         |_, anchor| *anchor = anchor.replace("00.000Z", "00Z"),
         |_, anchor| *anchor = anchor.replace("01-31T", "02-30T"),
         |_, anchor| *anchor = anchor.replace("2026-01-31T09:30:00.000Z", "2026, and not forged\u{1b}[8m"),
         |_, anchor| *anchor = anchor.replace("\\n8\\n", "\\n08\\n"),
     ];
-    for (place, change) in leaves.into_iter().enumerate() {
+    let plan = |(place, change): (usize, fn(&mut String, &mut String))| {
         let change = move |enrol: &mut String, anchor: &mut String| {
             let before = (enrol.clone(), anchor.clone());
             change(enrol, anchor);
             assert_ne!(before, (enrol.clone(), anchor.clone()), "leaves {place}");
         };
-        add(&format!("leaves {place}"), Plan { leaves: Box::new(change), ..Plan::default() });
-    }
+        (format!("leaves {place}"), Plan { leaves: Box::new(change), ..Plan::default() })
+    };
+    leaves.into_iter().enumerate().map(plan).collect()
+}
 
+fn odd_records() -> Vec<(String, Plan)> {
+    let mut odd = Vec::new();
+    let mut add = |what: &str, plan: Plan| odd.push((what.to_owned(), plan));
     let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
     let other_place = |id: String| id[..29].to_owned() + if id.ends_with('2') { "3" } else { "2" };
     add(
@@ -271,7 +286,7 @@ fn hostile() -> Vec<(String, Made)> {
         let remove = move |record: &mut Value| _ = record.as_object_mut().unwrap().remove(name);
         add(&format!("no {name}"), Plan { record: Box::new(remove), ..Plan::default() });
     }
-    hostile
+    odd
 }
 
 /// Texts that are like that of a good bundle, and not it.
