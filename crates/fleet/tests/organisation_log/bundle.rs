@@ -305,6 +305,7 @@ fn changed(made: &Made) -> Vec<String> {
         text.replacen("index 5", "index 05", 1),
         text.replacen("\\nindex", "\\nextra AAAA\\nindex", 1),
         text.replacen("c2sp.org", "c2sp-org", 1),
+        text.replacen("\"governorKey\":\"", "\"governorKey\":\"\\u001b[8m", 1),
         text.replacen("752", "٧٥٢", 1),
         text.clone() + "x",
         text[..text.len() - 1].to_owned(),
@@ -413,11 +414,11 @@ fn the_python_program_verifies_the_same() {
     let said = run(&made, &texts);
     assert_eq!((said.len(), &said[0], &said[1]), (texts.len(), &good, &good));
     for (text, said) in texts.iter().zip(&said).skip(2) {
-        assert!(said.starts_with("refused: "), "{said}: {text}");
+        assert!(said.starts_with("refused: ") && !said.contains('\u{1b}'), "{said}: {text}");
     }
     for (what, made) in hostile() {
         let said = run(&made, &[made.text()]).concat();
-        assert!(said.starts_with("refused: ") && !said.contains('\u{1b}'), "{what}: {said}");
+        assert!(said.starts_with("refused: "), "{what}: {said}");
     }
 }
 
