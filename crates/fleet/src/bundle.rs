@@ -1,8 +1,8 @@
 //! A bundle: one record of one governor, with everything that a stranger needs to verify it offline.
 //!
-//! [`Bundle::verify`] follows the chain from the organisation's checkpoint to the record. It proves that the governor
-//! recorded the decision before the anchor was cosigned, and that the organisation cannot show anybody a history without
-//! it. It does not prove that the agent's process told its governor the truth.
+//! [`Bundle::verify`] follows the chain from the organisation's checkpoint to the record. It proves that a governor that
+//! an operator invited recorded the decision before the anchor was cosigned, and that the organisation cannot show
+//! anybody a history without it. It does not prove that the agent's process told its governor the truth.
 
 use std::fmt;
 
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cosignature::{CosignatureError, Cosigned, WitnessKey, cosigned_by};
+use crate::enrolment::Enrol;
 use crate::log::{self, Head, Leaf};
 
 /// A record with the proofs that lead from it to the organisation's checkpoint.
@@ -117,7 +118,11 @@ impl IncludedLeaf {
         let path = log::read_path(self.path.iter().map(String::as_str));
         path.and_then(|path| log::verify_inclusion(self.leaf.as_bytes(), self.index, head, &path).ok())
             .ok_or(BundleError::NotIncluded { leaf: kind, index: self.index })?;
-        Leaf::parse(&self.leaf).map_err(|_| BundleError::Leaf { leaf: kind, expected: "a leaf of a known kind" })
+        // A leaf has one spelling, so that every verifier reads the same in it.
+        Leaf::parse(&self.leaf)
+            .ok()
+            .filter(|leaf| leaf.to_bytes().is_ok_and(|bytes| bytes == self.leaf.as_bytes()))
+            .ok_or(BundleError::Leaf { leaf: kind, expected: "a leaf of a known kind, as hubs write it" })
     }
 }
 
@@ -128,11 +133,18 @@ impl Bundle {
     ///
     /// [`BundleError::Json`].
     pub fn parse(text: &str) -> Result<Self, BundleError> {
+        #[derive(Deserialize)]
+        struct Strict {
+            #[serde(rename = "record")]
+            _record: ProofRecord,
+        }
+        // A `Value` takes the last of two fields of one name; a record has each once.
+        serde_json::from_str::<Strict>(text)?;
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Verifies the bundle with the organisation's key and the keys of its witnesses, of which at least `needed` must
-    /// have cosigned.
+    /// Verifies the bundle with the organisation's key, the keys of its operators when the governor enrolled, and those
+    /// of its witnesses, of which at least `needed` must have cosigned.
     ///
     /// # Errors
     ///
@@ -140,6 +152,7 @@ impl Bundle {
     pub fn verify(
         &self,
         organisation: &VerifierKey,
+        operators: &[VerifierKey],
         witnesses: &[WitnessKey],
         needed: usize,
     ) -> Result<Verified, BundleError> {
@@ -150,19 +163,22 @@ impl Bundle {
         let Leaf::Anchor { governor, note, at: anchored_at } = self.anchor.open("anchor", &head)? else {
             return Err(BundleError::Leaf { leaf: "anchor", expected: "a leaf of the kind anchor" });
         };
-        let enrolment = self.enrol.open("enrol", &head)?;
-        let is_bound = matches!(&enrolment, Leaf::Enrol { governor: enrolled, key, .. }
-            if *enrolled == governor && *key == self.governor_key);
+        let wrong = |expected| BundleError::Leaf { leaf: "enrol", expected };
+        let Leaf::Enrol { governor: enrolled, key, groups, proof, .. } = self.enrol.open("enrol", &head)? else {
+            return Err(wrong("a leaf of the kind enrol"));
+        };
+        let proof = proof.ok_or(wrong("the signatures of the enrolment, which early logs lack"))?;
+        let verified = Enrol { key, groups, proof }.verify(checkpoint.origin(), operators);
+        let (key, _) = verified.map_err(wrong)?;
+        let is_bound = enrolled == governor && key.name() == governor && key.to_string() == self.governor_key;
         if !is_bound || self.enrol.index >= self.anchor.index {
-            let expected = "the enrolment of the anchor's governor with the bundle's key, before the anchor";
-            return Err(BundleError::Leaf { leaf: "enrol", expected });
+            return Err(wrong("the enrolment of the anchor's governor with the bundle's key, before the anchor"));
         }
 
         let proof: InclusionProof = self.proof.parse().map_err(BundleError::Governor)?;
         if proof.checkpoint != note || proof.to_string() != self.proof {
             return Err(BundleError::Leaf { leaf: "anchor", expected: "the checkpoint of the record's proof" });
         }
-        let key: VerifierKey = self.governor_key.parse().map_err(BundleError::Governor)?;
         let record: ProofRecord = serde_json::from_value(self.record.clone())?;
         if record.outcome.is_some() || serde_json::to_value(&record)? != self.record {
             return Err(BundleError::Record);

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
 use zeroize::Zeroizing;
@@ -69,16 +69,6 @@ fn public(key: &VerifierKey) -> Option<VerifyingKey> {
     // The third part of the key's text: a byte for the algorithm, and the key.
     let bytes = STANDARD.decode(key.to_string().splitn(3, '+').nth(2)?).ok()?;
     VerifyingKey::from_bytes(bytes.get(1..)?.try_into().ok()?).ok()
-}
-
-/// A text in the base 64 of URLs.
-pub(crate) fn encode(text: &str) -> String {
-    URL_SAFE_NO_PAD.encode(text)
-}
-
-/// The text behind [`encode`].
-pub(crate) fn decode(text: &str) -> Option<String> {
-    URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`order`] | signed orders in one chain, and what they amount to |
+//! | [`enrolment`] | invitations, and how governors accept them |
 //! | [`permit`] | the time for which a governor may decide |
 //! | [`budget`], [`purse`] | shared limits: the arithmetic of the hub and of a governor |
 //! | [`session`] | a member's side of the conversation, apart from network and governor |
@@ -24,6 +25,7 @@
 pub mod budget;
 pub mod bundle;
 pub mod cosignature;
+pub mod enrolment;
 #[cfg(feature = "hub")]
 pub mod hub;
 mod keys;

@@ -21,14 +21,23 @@ use rulekeep::system::Timestamp;
 use serde::{Deserialize, Serialize};
 use tlog_tiles::{Error as TreeError, Hash, HashReader, Tile, TileHashReader, TileReader, stored_hash_index};
 
+use crate::enrolment::EnrolmentProof;
+
 /// An entry of the organisation's log, written as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the fields are named in the summary of each kind
 pub enum Leaf {
-    /// Binds a governor's name to `key`, the verifier key of its checkpoints.
-    Enrol { governor: String, key: String, groups: Vec<String>, at: Timestamp },
+    /// Binds a governor's name to `key`, the verifier key of its checkpoints. Early logs lack the `proof`.
+    Enrol {
+        governor: String,
+        key: String,
+        groups: Vec<String>,
+        at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proof: Option<EnrolmentProof>,
+    },
     /// Removes a governor from the organisation.
     Retire { governor: String, by: String },
     /// Publishes a signed order. `body` is null where the leaf would be too long; `digest` commits to it.
@@ -565,7 +574,7 @@ mod tests {
         let at: Timestamp = "2026-01-31T09:30:00.000Z".parse().unwrap();
         let entry = RollEntry { id: "g\n1".to_owned(), size: 7, root: Digest::ZERO, seen: at };
         let leaves = [
-            Leaf::Enrol { governor: "g1".into(), key: "k".into(), groups: vec!["payments".into()], at },
+            Leaf::Enrol { governor: "g1".into(), key: "k".into(), groups: vec!["payments".into()], at, proof: None },
             Leaf::Retire { governor: "g1".into(), by: "ann".into() },
             Leaf::Order { seq: 3, digest: Digest::ZERO, body: None },
             Leaf::Anchor { governor: "g1".into(), note: "a\n1\n\n— b".into(), at },

@@ -184,7 +184,6 @@ impl Membership {
         Answer {
             nonce: self.nonce.clone(),
             is_taken: true,
-            groups: self.groups.clone(),
             anchored: self.size.unsigned_abs(),
             copied: self.copied.unsigned_abs(),
             head: self.head_size.unsigned_abs(),

@@ -40,8 +40,7 @@ pub enum Task {
 pub struct Session {
     governor: String,
     boot: String,
-    /// The groups that the first answer named.
-    groups: Option<Vec<String>>,
+    groups: Vec<String>,
     chain: Chain,
     /// The order that was in force in an earlier run; less is not accepted.
     least: (u64, Digest),
@@ -65,11 +64,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins a run of a governor. `least` is the order in force in its last run, and `stops` are the orders whose kill
-    /// switches are set. The governor decides on LOW-risk reads without a permit for at most `offline_at_most`.
+    /// Begins a run of a governor in the groups that it enrolled in. `least` is the order in force in its last run, and
+    /// `stops` are the orders whose kill switches are set. The governor decides on LOW-risk reads without a permit for at
+    /// most `offline_at_most`.
     pub fn new(
         governor: &str,
         boot: &str,
+        groups: Vec<String>,
         chain: Chain,
         least: (u64, Digest),
         stops: BTreeSet<u64>,
@@ -78,7 +79,7 @@ impl Session {
         Self {
             governor: governor.to_owned(),
             boot: boot.to_owned(),
-            groups: None,
+            groups,
             chain,
             least,
             nonce: None,
@@ -146,16 +147,6 @@ impl Session {
                 return vec![Task::Refused(format!("a hub sent a false order: {why}"))];
             }
         }
-        // Groups do not change after the enrolment; other ones would lift kill switches.
-        match &self.groups {
-            Some(known) if *known != answer.groups => {
-                self.permit.refused();
-                let why = answer.refused.clone().unwrap_or_else(|| "a hub names other groups than before".to_owned());
-                return vec![Task::Refused(why)];
-            }
-            None if answer.refused.is_none() => self.groups = Some(answer.groups.clone()),
-            _ => {}
-        }
         // A stage does not go back.
         for (order, stage) in &answer.stages {
             let reached = self.stages.entry(*order).or_default();
@@ -175,7 +166,7 @@ impl Session {
             // A hub that has forgotten orders must not let the governor decide without them.
             (Some(term), None) if self.chain.seq() >= self.least.0 => {
                 // At most what the operators have signed.
-                let offline = self.chain.offline_for(self.groups()).min(self.offline_at_most);
+                let offline = self.chain.offline_for(&self.groups).min(self.offline_at_most);
                 let terms = PermitTerms {
                     term: Duration::from_millis(term.term_ms).min(self.term()),
                     offline: Duration::from_millis(term.offline_ms).min(offline),
@@ -195,16 +186,15 @@ impl Session {
         // A stage does not go back with the clock.
         self.latest = self.latest.max(now);
         let now = self.latest;
-        let wanted = self.chain.stops_for(self.groups());
+        let wanted = self.chain.stops_for(&self.groups);
         for (seq, stop) in wanted.iter().filter(|(seq, _)| !self.stops.contains(seq)) {
             tasks.push(Task::Stop(*seq, (*stop).clone()));
         }
         // Before all orders are known, nothing is known to be lifted.
-        // And what is set is lifted by an order alone, whatever groups a hub names.
         let is_lifted = |seq: &&u64| self.chain.seq() >= self.least.0 && !self.chain.stops().contains_key(seq);
         let lifted = self.stops.iter().filter(is_lifted);
         tasks.extend(lifted.map(|seq| Task::Lift(*seq)));
-        let (enforced, shadowed) = self.chain.policies_for(&self.governor, self.groups(), &self.stages, now);
+        let (enforced, shadowed) = self.chain.policies_for(&self.governor, &self.groups, &self.stages, now);
         match enforced.filter(|order| Some(*order) != self.enforced) {
             Some(order) => tasks.push(Task::Enforce(order)),
             None => self.behind_since = None,
@@ -262,9 +252,9 @@ impl Session {
         })
     }
 
-    /// The groups that the governor is in, by the last answer.
+    /// The groups that the governor is in.
     pub fn groups(&self) -> &[String] {
-        self.groups.as_deref().unwrap_or_default()
+        &self.groups
     }
 
     /// The orders that are in force.

@@ -2,7 +2,7 @@
 //!
 //! | call | request | response |
 //! |---|---|---|
-//! | `POST /fleet/v1/enrol` | [`Enrol`] | [`Enrolled`] |
+//! | `POST /fleet/v1/enrol` | [`Enrol`](crate::enrolment::Enrol) | null |
 //! | `POST /fleet/v1/beat` | [`Beat`] | [`Answer`] |
 //! | `POST /fleet/v1/reserve` | [`Reserve`] | [`Reserved`] |
 //! | `POST /fleet/v1/records` | [`Records`] | [`Copied`] |
@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use crate::budget::{Grant, Report, Return, Want};
 use crate::keys;
 use crate::log::Head;
-use crate::order::{Chain, SignedOrder};
+use crate::order::SignedOrder;
 
 /// Header of a request's signature: the name of the key, the digest of the body, and the signature in base 64.
 pub const SIGNATURE: &str = "x-fleet-signature";
@@ -37,66 +37,6 @@ pub const MAX_ORDERS_BYTES: usize = MAX_BODY_BYTES / 2;
 pub const MAX_ANSWER_BYTES: usize = 3 * MAX_BODY_BYTES;
 /// Most orders in one answer.
 pub const MAX_ORDERS: usize = 10_000;
-
-/// An invitation to enrol governors, signed by operators.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Invitation {
-    /// The organisation's name.
-    pub organisation: String,
-    /// A random text that names the invitation.
-    pub id: String,
-    /// The groups of the governors.
-    pub groups: Vec<String>,
-    /// Number of governors that may enrol with it.
-    pub uses: u32,
-    /// The time until which they may.
-    pub expires_at: Timestamp,
-}
-
-impl Invitation {
-    /// The invitation as text, signed by an operator.
-    pub fn sign(&self, operator: &CheckpointKey) -> String {
-        let body = serde_json::to_string(self).unwrap_or_default();
-        let signature = keys::sign(operator, &Self::signed_text(&body));
-        keys::encode(&format!("{}\n{signature}\n{body}", operator.name()))
-    }
-
-    /// Reads an invitation and verifies that an operator of the chain signed it.
-    pub fn open(text: &str, chain: &Chain) -> Option<Self> {
-        let text = keys::decode(text.trim())?;
-        let (name, rest) = text.split_once('\n')?;
-        let (signature, body) = rest.split_once('\n')?;
-        let is_signed = keys::verify(chain.operators().get(name)?, &Self::signed_text(body), signature);
-        let invitation: Self = serde_json::from_str(body).ok()?;
-        let organisation = chain.organisation()?;
-        (is_signed && invitation.organisation == organisation.name).then_some(invitation)
-    }
-
-    fn signed_text(body: &str) -> String {
-        format!("rulekeep fleet invitation\n{body}")
-    }
-}
-
-/// A governor's request to become a member.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Enrol {
-    /// The invitation, as its text.
-    pub invitation: String,
-    /// The governor's public key. Its name is the governor's id.
-    pub key: String,
-    /// The group that the governor wants to be in besides those of the invitation. It must be one of them.
-    pub group: Option<String>,
-}
-
-/// The answer to a governor that is now a member.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Enrolled {
-    /// The groups that it is in.
-    pub groups: Vec<String>,
-}
 
 /// The message that a governor sends again and again, to get a permit and what is new.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -173,9 +113,6 @@ pub struct Answer {
     /// The orders after the governor's.
     #[serde(default)]
     pub orders: Vec<SignedOrder>,
-    /// The groups that the governor is in.
-    #[serde(default)]
-    pub groups: Vec<String>,
     /// The stages that rollouts have reached, by the number of the order.
     #[serde(default)]
     pub stages: BTreeMap<u64, usize>,

@@ -58,7 +58,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  rulekeep fleet bundle prf_01m89vy2x6z7e9r8r000000003 > new-bundle.json")]
     Bundle(read::BundleOptions),
     /// Verifies a bundle offline
-    #[command(after_help = "Examples:\n  rulekeep fleet verify bundle.json --organisation \"$(cat log.pub)\"")]
+    #[command(
+        after_help = "Examples:\n  rulekeep fleet verify bundle.json --organisation \"$(cat log.pub)\" --operator \"$(cat ann.pub)\""
+    )]
     Verify(read::Verify),
 }
 

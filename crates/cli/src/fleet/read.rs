@@ -50,6 +50,9 @@ pub(crate) struct Query {
 pub(crate) struct BundleOptions {
     /// The record's ID
     record: String,
+    /// The governor that decided, where several have copied a record with this ID
+    #[arg(long, value_name = "GOVERNOR")]
+    governor: Option<String>,
     #[command(flatten)]
     hub: Hub,
 }
@@ -62,6 +65,9 @@ pub(crate) struct Verify {
     /// The public key of the organisation's log
     #[arg(long, value_name = "KEY")]
     organisation: VerifierKey,
+    /// The public key of an operator at the time of the enrolment; can be given several times
+    #[arg(long = "operator", value_name = "KEY", required = true)]
+    operators: Vec<VerifierKey>,
     /// The public key of a witness; can be given several times
     #[arg(long = "witness", value_name = "KEY")]
     witnesses: Vec<WitnessKey>,
@@ -181,17 +187,18 @@ fn filter(text: &str) -> Result<(&str, String), String> {
 
 /// Prints a bundle.
 pub(super) fn bundle(options: &BundleOptions) -> Result<ExitCode, Failed> {
-    let bundle: Value = options.hub.get(&format!("/fleet/v1/bundles/{}", options.record), &[])?;
+    let of: Vec<_> = options.governor.iter().map(|governor| ("governor", governor.clone())).collect();
+    let bundle: Value = options.hub.get(&format!("/fleet/v1/bundles/{}", options.record), &of)?;
     output::print(&output::json(&bundle))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Verifies a bundle.
 pub(super) fn verify(options: &Verify) -> Result<ExitCode, Failed> {
-    let Verify { file, organisation, witnesses, needed } = options;
+    let Verify { file, organisation, operators, witnesses, needed } = options;
     let text = read(file)?;
     let verified = Bundle::parse(&text)
-        .and_then(|bundle| bundle.verify(organisation, witnesses, needed.unwrap_or(witnesses.len())));
+        .and_then(|bundle| bundle.verify(organisation, operators, witnesses, needed.unwrap_or(witnesses.len())));
     let verified = verified.map_err(|error| format!("{}: {error}", file.display()))?;
     output::print(&output::clean(&verified.to_string()))?;
     Ok(ExitCode::SUCCESS)

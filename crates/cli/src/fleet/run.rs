@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use axum::Router;
 use rulekeep::checkpoint::{CheckpointKey, VerifierKey};
-use rulekeep::system::{Clock as _, Entropy as _, SystemClock, SystemEntropy, Timestamp};
+use rulekeep::system::{Clock as _, SystemClock, SystemEntropy, Timestamp};
 use rulekeep_fleet::cosignature::WitnessKey;
+use rulekeep_fleet::enrolment::Invitation;
 use rulekeep_fleet::hub::{self, Settings};
-use rulekeep_fleet::wire::Invitation;
 use rulekeep_fleet::witness::Witness;
 use rulekeep_fleet::{read_key, write_key};
 use serde_json::json;
@@ -198,14 +198,15 @@ pub(super) fn enrol(options: EnrolOptions) -> Result<ExitCode, Failed> {
         return Err(format!("{} is not an operator of {}", key.verifier(), organisation.name).into());
     }
     let time = i64::try_from(options.time.as_millis()).unwrap_or(i64::MAX);
+    let own = CheckpointKey::generate("invitation", &SystemEntropy).map_err(|error| error.to_string())?;
     let invitation = Invitation {
         organisation: organisation.name.clone(),
-        id: hex::encode(SystemEntropy.bits().to_be_bytes()),
+        key: own.verifier().to_string(),
         groups: options.groups,
         uses: options.uses,
         expires_at: Timestamp::from_millis(SystemClock.now().as_millis().saturating_add(time)),
     };
-    output::print(&invitation.sign(&key))?;
+    output::print(&invitation.sign(&own, &key))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use rulekeep_fleet::cosignature::{WitnessKey, cosigned_by};
+use rulekeep_fleet::enrolment::Enrol;
 use rulekeep_fleet::order::{Chain, SignedOrder};
-use rulekeep_fleet::wire::Invitation;
 use serde_json::Value;
 use tempfile::TempDir;
 use world::Hub;
@@ -169,7 +169,8 @@ fn an_invitation_is_signed_by_an_operator_only() {
     for order in world::orders() {
         chain.add(&order).unwrap();
     }
-    let opened = Invitation::open(&invitation, &chain).unwrap();
+    let request = Enrol::accept(&invitation, &world::key("desk-1"), None).unwrap();
+    let (_, opened) = request.verify(world::NAME, chain.operators().values()).unwrap();
     assert_eq!((opened.uses, opened.groups.as_slice()), (100, &["payments".to_owned()][..]));
     let said = desk.fails(1, Some(&hub), &[&enrol[..], &["log.key"]].concat());
     assert!(said.contains("is not an operator of fleet.example.com"), "{said}");
@@ -200,16 +201,22 @@ fn members_and_records_are_shown_without_control_characters() {
 #[test]
 fn a_bundle_is_verified_offline_and_a_changed_one_refused() {
     let (desk, hub) = (Desk::new(), Hub::start(world::orders(), true));
+    desk.ok(Some(&hub), &["bundle", "prf_1", "--governor", "desk-1"]);
+    assert_eq!(hub.queries.lock().unwrap().pop().unwrap(), "governor=desk-1");
     let bundle = desk.ok(Some(&hub), &["bundle", "prf_1"]);
     fs::write(desk.path().join("fetched.json"), &bundle).unwrap();
-    let (log, witness) = (desk.read("log.pub"), desk.read("witness.pub"));
-    let verify = ["verify", "fetched.json", "--organisation", &log, "--witness", &witness];
+    let [log, ann, bob, witness] = ["log.pub", "ann.pub", "bob.pub", "witness.pub"].map(|file| desk.read(file));
+    let keys = ["--organisation", &log, "--witness", &witness];
+    let verify = [&["verify", "fetched.json", "--operator", &bob, "--operator", &ann], &keys[..]].concat();
     let said = desk.ok(None, &verify);
     assert!(said.contains("ALLOW by desk-1") && said.ends_with("cosigned by witness.example.net"), "{said}");
     fs::write(desk.path().join("fetched.json"), bundle.replace("ALLOW", "DENY")).unwrap();
     assert!(desk.fails(1, None, &verify).starts_with("fleet: fetched.json: "));
     let other = desk.ok(None, &["key", "w1", "--witness", "--out", "w1.key"]);
-    let verify = ["verify", "bundle.json", "--organisation", &log, "--witness", &other];
+    assert!(desk.fails(2, None, &[&["verify", "bundle.json"], &keys[..]].concat()).contains("--operator"));
+    let uninvited = desk.fails(1, None, &[&["verify", "bundle.json", "--operator", &bob], &keys[..]].concat());
+    assert!(uninvited.contains("signed by an operator"), "{uninvited}");
+    let verify = ["verify", "bundle.json", "--organisation", &log, "--operator", &ann, "--witness", &other];
     assert!(desk.fails(1, None, &verify).contains("cosigned by 0 of the witnesses, expected at least 1"));
     desk.ok(None, &[&verify[..], &["--needed", "0"]].concat());
 }
@@ -223,15 +230,6 @@ fn a_hub_and_a_witness_listen_beyond_loopback_only_with_tls() {
     let hub = ["hub", "--database", "postgres://127.0.0.1:1/fleet", "--key", "log.key", "--listen"];
     assert!(desk.fails(2, None, &[&hub[..], &["0.0.0.0:0"]].concat()).contains("--behind-proxy"));
     assert!(desk.fails(1, None, &[&hub[..], &["127.0.0.1:0"]].concat()).contains("the database"));
-}
-
-#[test]
-fn the_reference_page_has_the_program_for_strangers() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/reference/fleet.md")).unwrap();
-    let program = fs::read_to_string(root.join("crates/fleet/verify_bundle.py")).unwrap();
-    assert!(page.contains(&program));
-    assert!(program.lines().count() <= 60);
 }
 
 #[test]

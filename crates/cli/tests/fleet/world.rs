@@ -16,6 +16,7 @@ use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Governor, Intent, RiskLevel, Tier};
 use rulekeep_fleet::bundle::{Bundle, IncludedLeaf};
 use rulekeep_fleet::cosignature::{WitnessKey, cosign};
+use rulekeep_fleet::enrolment::{Enrol, Invitation};
 use rulekeep_fleet::hub::{MemberInfo, Members};
 use rulekeep_fleet::log::{self, Head, Leaf};
 use rulekeep_fleet::order::{Chain, Command, Mode, Order, Organisation, Policies, SignedOrder, Stage};
@@ -92,8 +93,13 @@ pub(crate) fn bundle() -> Bundle {
     let proof = governor.log().prove(&id).unwrap();
     let record = serde_json::to_value(governor.log().record(&id).unwrap()).unwrap();
     let (governor, at) = ("desk-1".to_owned(), Timestamp::from_millis(0));
-    let governor_key = governor_key.verifier().to_string();
-    let enrol = Leaf::Enrol { governor: governor.clone(), key: governor_key.clone(), groups: Vec::new(), at };
+    let own = key("invitation");
+    let (organisation, key_of_invitation) = (NAME.to_owned(), own.verifier().to_string());
+    let invitation = Invitation { organisation, key: key_of_invitation, groups: Vec::new(), uses: 1, expires_at: at };
+    let enrol = Enrol::accept(&invitation.sign(&own, &key("ann")), &governor_key, None).unwrap();
+    let Enrol { key: governor_key, groups, proof: enrolment } = enrol;
+    let enrol =
+        Leaf::Enrol { governor: governor.clone(), key: governor_key.clone(), groups, at, proof: Some(enrolment) };
     let note = proof.parse::<InclusionProof>().unwrap().checkpoint;
     let leaves = [enrol, Leaf::Anchor { governor, note, at }].map(|leaf| leaf.to_bytes().unwrap());
     let appended = log::append(&Head::EMPTY, &HashMap::new(), &leaves).unwrap();
@@ -113,7 +119,7 @@ pub(crate) struct Hub {
     pub(crate) url: String,
     /// The digest of the first of [`orders`].
     pub(crate) anchor: String,
-    /// The requests for records, as they came.
+    /// The queries of requests for records and bundles, as they came.
     pub(crate) queries: Arc<Mutex<Vec<String>>>,
 }
 
@@ -178,7 +184,10 @@ fn answer(mut stream: &TcpStream, orders: &Mutex<Vec<SignedOrder>>, keeps: bool,
             queries.lock().unwrap().push(query.to_owned());
             (200, json!([{ "governor": "desk-1", "record": { "decision": "DENY", "reasoning": "\u{9b}2J" } }]))
         }
-        (_, path) if path.starts_with("/fleet/v1/bundles/") => (200, json!(bundle())),
+        (_, path) if path.starts_with("/fleet/v1/bundles/") => {
+            queries.lock().unwrap().push(query.to_owned());
+            (200, json!(bundle()))
+        }
         (_, path) => match path.strip_prefix("/fleet/v1/orders/").map(str::parse) {
             Some(Ok(seq)) => (200, json!(standing(seq, 0))),
             _ => (404, json!({ "error": "no such call" })),

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::system::{Clock as _, Entropy as _, SystemClock, SystemEntropy};
+use rulekeep_fleet::enrolment::Enrol;
 use rulekeep_fleet::order::{Command, SignedOrder};
-use rulekeep_fleet::wire::{Answer, Beat, Enrol, Enrolled};
+use rulekeep_fleet::wire::{Answer, Beat};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
@@ -250,10 +251,10 @@ impl Member {
 
     async fn live(mut self, invitation: Arc<str>, enrolling: Arc<Semaphore>) {
         let permit = enrolling.acquire().await.expect("it is never closed");
-        let request = Enrol { invitation: invitation.to_string(), key: self.key.verifier().to_string(), group: None };
+        let request = Enrol::accept(&invitation, &self.key, None).expect("an invitation");
         let request = http::signed(&self.key, "/fleet/v1/enrol", &request);
         let mut failures = 0;
-        while self.call::<Enrolled>(&request, CALL).await.is_err() {
+        while self.call::<()>(&request, CALL).await.is_err() {
             failures += 1;
             back_off(failures).await;
         }

@@ -1,5 +1,7 @@
 //! The calls of a hub over HTTP, and its console page.
 
+use std::collections::HashMap;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -7,16 +9,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use rulekeep::checkpoint::VerifierKey;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::records::Wanted;
 use super::{Hub, HubError, Inner, store};
+use crate::enrolment::Enrol;
 use crate::log::{Resource, entries_bundle};
 use crate::membership::number;
 use crate::order::SignedOrder;
-use crate::wire::{self, Beat, Enrol, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
+use crate::wire::{self, Beat, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
 
 impl Hub {
     /// The hub's calls, to be served over HTTP.
@@ -50,12 +54,12 @@ impl Hub {
         Ok(key)
     }
 
-    fn keys(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<String, VerifierKey>> {
+    fn keys(&self) -> std::sync::MutexGuard<'_, HashMap<String, VerifierKey>> {
         self.inner.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Reads a request that a member signed. Only a member who signed its head may send a long body.
-    async fn signed<T: for<'de> Deserialize<'de> + FromMember>(&self, request: Request) -> Result<T, HubError> {
+    async fn signed<T: DeserializeOwned + FromMember>(&self, request: Request) -> Result<T, HubError> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let unsigned = |name: &str| HubError::Forbidden(format!("the request is not signed by {name}"));
@@ -63,7 +67,7 @@ impl Hub {
         let signature = signature.and_then(Signature::read).ok_or_else(|| unsigned("a member"))?;
         let is_member = self.key_of(signature.name).await.is_ok_and(|key| signature.is_by(&key, path));
         let body = text(body, is_member).await?;
-        let request: T = serde_json::from_str(&body).map_err(|error| HubError::Invalid(error.to_string()))?;
+        let request: T = read(&body)?;
         if !request.is_sound() {
             return Err(HubError::Invalid("a number or a text of the request is out of range".to_owned()));
         }
@@ -187,8 +191,9 @@ pub struct MemberInfo {
 }
 
 async fn enrol(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
-    let request: Enrol = hub.signed(request).await?;
-    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(&request)).await?).into_response())
+    // The governor's key has signed what counts in it.
+    let request: Enrol = read(&text(request.into_body(), false).await?)?;
+    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(request)).await?).into_response())
 }
 
 async fn beat(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
@@ -214,8 +219,7 @@ async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<W
 async fn give(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
     // A kill switch is short, so whoever has it can give it, also without the token of readers.
     let is_reader = hub.check_reader(request.headers()).is_ok();
-    let order: SignedOrder = serde_json::from_str(&text(request.into_body(), is_reader).await?)
-        .map_err(|error| HubError::Invalid(error.to_string()))?;
+    let order: SignedOrder = read(&text(request.into_body(), is_reader).await?)?;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.give(&order)).await?).into_response())
 }
 
@@ -225,6 +229,10 @@ async fn text(body: Body, is_known: bool) -> Result<String, HubError> {
     let body = to_bytes(body, most).await;
     let body = body.map_err(|error| HubError::Invalid(format!("expected a body of at most {most} bytes: {error}")))?;
     String::from_utf8(body.into()).map_err(|error| HubError::Invalid(error.to_string()))
+}
+
+fn read<T: DeserializeOwned>(body: &str) -> Result<T, HubError> {
+    serde_json::from_str(body).map_err(|error| HubError::Invalid(error.to_string()))
 }
 
 /// The orders after a number.
@@ -252,9 +260,14 @@ async fn members(State(hub): State<Hub>, headers: HeaderMap) -> Result<Response,
     Ok(Json(hub.members().await?).into_response())
 }
 
-async fn bundle(State(hub): State<Hub>, headers: HeaderMap, Path(record): Path<String>) -> Result<Response, HubError> {
+async fn bundle(
+    State(hub): State<Hub>,
+    headers: HeaderMap,
+    Path(record): Path<String>,
+    Query(of): Query<HashMap<String, String>>,
+) -> Result<Response, HubError> {
     hub.check_reader(&headers)?;
-    Ok(Json(hub.bundle(&record).await?).into_response())
+    Ok(Json(hub.bundle(&record, of.get("governor").map(String::as_str)).await?).into_response())
 }
 
 async fn checkpoint(State(hub): State<Hub>) -> Result<Response, HubError> {
@@ -332,16 +345,6 @@ fn is_name(counter: &str) -> bool {
 
 fn is_number(number: u64) -> bool {
     i64::try_from(number).is_ok()
-}
-
-impl FromMember for Enrol {
-    fn is_sound(&self) -> bool {
-        true
-    }
-
-    async fn key(&self, _hub: &Hub) -> Result<VerifierKey, HubError> {
-        self.key.parse().map_err(|error: rulekeep::checkpoint::CheckpointError| HubError::Invalid(error.to_string()))
-    }
 }
 
 impl FromMember for Beat {

@@ -9,7 +9,8 @@
 //! | `store.rs`, `schema/` | connections, migrations, the database's identity |
 //! | `orders.rs` | the chain of orders, and how far one is carried out |
 //! | `batches.rs` | requests that are answered together |
-//! | `beat.rs` | enrolment, beats and permits |
+//! | `enrol.rs` | enrolment |
+//! | `beat.rs` | beats and permits |
 //! | `clock.rs` | permits on the hubs' own clocks |
 //! | `limits.rs` | grants of shared limits |
 //! | `records.rs` | copied records, queries over them, bundles |
@@ -22,6 +23,7 @@
 mod batches;
 mod beat;
 mod clock;
+mod enrol;
 mod epoch;
 mod files;
 mod http;

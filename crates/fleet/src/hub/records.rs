@@ -1,6 +1,6 @@
 //! Copied records: taking them in, queries over them, and bundles for strangers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rulekeep::agent::AgentId;
 use rulekeep::checkpoint::{Checkpoint, InclusionProof};
@@ -110,17 +110,20 @@ impl Hub {
         rows.iter().map(found).collect()
     }
 
-    /// Makes the bundle by which a stranger verifies a copied record offline.
-    pub(super) async fn bundle(&self, record_id: &str) -> Result<Bundle, HubError> {
+    /// Makes the bundle by which a stranger verifies a copied record offline. Where several governors have copied a
+    /// record with this id, the caller must name one of them.
+    pub(super) async fn bundle(&self, record_id: &str, governor: Option<&str>) -> Result<Bundle, HubError> {
         let client = self.inner.store.reader().await?;
-        let row = client
-            .query_opt(
-                "SELECT governor, records.size, body, path, seq, key, hash FROM records JOIN governors ON governor = governors.id WHERE records.id = $1",
-                &[&record_id],
-            )
-            .await?
-            .ok_or_else(|| HubError::NotFound(format!("no record {record_id} is copied")))?;
+        let rows = client.query(COPIED, &[&record_id, &governor]).await?;
+        let owners: BTreeSet<&str> = rows.iter().map(|row| row.get(0)).collect();
+        if owners.len() > 1 {
+            let owners = Vec::from_iter(owners).join(", ");
+            let why = format!("several governors have copied a record {record_id}: name one of {owners}");
+            return Err(HubError::Invalid(why));
+        }
+        let row = rows.first().ok_or_else(|| HubError::NotFound(format!("no record {record_id} is copied")))?;
         let (governor, size, path, seq): (String, i64, String, i64) = (row.get(0), row.get(1), row.get(3), row.get(4));
+        let key: String = row.get(5);
         let (published_size, checkpoint) = self.published(&client).await?;
         let leaf = "SELECT idx, body FROM leaves WHERE subject = $1 AND kind = $2 AND size = $3 AND idx < $4 ORDER BY idx DESC";
         let proven: Vec<Digest> = read_path(path.lines()).unwrap_or_default();
@@ -132,7 +135,8 @@ impl Hub {
                 let head = Head::from(&checkpoint);
                 log::verify_inclusion(hash.as_bytes(), seq.unsigned_abs(), &head, &proven).is_ok()
             }),
-            _ => true,
+            Ok(Leaf::Enrol { key: enrolled, .. }) => enrolled == key,
+            _ => false,
         };
         let mut included = Vec::new();
         for (kind, size) in [("anchor", size), ("enrol", 0)] {
@@ -153,11 +157,13 @@ impl Hub {
         };
         let proof = InclusionProof::new(seq.unsigned_abs(), proven, note).to_string();
         let record = serde_json::from_str(row.get(2)).map_err(|error| HubError::Database(error.to_string()))?;
-        Ok(Bundle { record, proof, governor_key: row.get(5), anchor, enrol, checkpoint })
+        Ok(Bundle { record, proof, governor_key: key, anchor, enrol, checkpoint })
     }
 }
 
 /// The columns that a copied record is found by.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Columns {
     id: ProofId,
     hash: Digest,
@@ -173,14 +179,7 @@ impl Columns {
         let invalid = |why: String| HubError::Invalid(why);
         let mut fields: BTreeMap<&str, &RawValue> =
             serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
-        let columns = Self {
-            id: field(&fields, "id")?,
-            hash: field(&fields, "hash")?,
-            timestamp: field(&fields, "timestamp")?,
-            entity_id: field(&fields, "entityId")?,
-            decision: field(&fields, "decision")?,
-            risk_level: field(&fields, "riskLevel")?,
-        };
+        let columns: Self = serde_json::from_str(copy.record.get()).map_err(|error| invalid(error.to_string()))?;
         // The hash is that of the canonical JSON without these.
         fields.retain(|name, _| *name != "hash" && *name != "outcome");
         let text = serde_json::to_vec(&fields).map_err(|error| invalid(error.to_string()))?;
@@ -210,11 +209,6 @@ struct Rows {
     paths: Vec<String>,
 }
 
-fn field<'a, T: Deserialize<'a>>(fields: &BTreeMap<&str, &'a RawValue>, name: &str) -> Result<T, HubError> {
-    let text = fields.get(name).map_or("null", |text| text.get());
-    serde_json::from_str(text).map_err(|error| HubError::Invalid(format!("a record's {name}: {error}")))
-}
-
 impl Rows {
     fn push(&mut self, record: &Columns, copy: &Copy) {
         self.seqs.push(number(record.id.sequence().get()));
@@ -233,6 +227,9 @@ const INSERT: &str = "WITH added AS (INSERT INTO records (governor, size, seq, i
     SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], \
     $10::text[], $11::text[]) ON CONFLICT (governor, seq, hash) DO NOTHING) \
     UPDATE governors SET copied = greatest(copied, $12) WHERE id = $1 RETURNING copied";
+const COPIED: &str = "SELECT governor, records.size, body, path, seq, key, hash FROM records \
+    JOIN governors ON governor = governors.id WHERE records.id = $1 AND ($2::text IS NULL OR governor = $2) \
+    ORDER BY records.size DESC LIMIT 100";
 const FIND: &str = "SELECT governor, body FROM records WHERE ($1::text IS NULL OR agent = $1) \
     AND ($2::text IS NULL OR governor = $2) AND ($3::text IS NULL OR decision = $3) AND ($4::text IS NULL OR risk = $4) \
     AND ($5::bigint IS NULL OR at >= $5) AND ($6::bigint IS NULL OR at <= $6) ORDER BY at DESC, seq DESC LIMIT $7";

@@ -133,7 +133,7 @@ impl Shared {
             }
             Task::Revoke(keys) => {
                 if let Some(callback) = &self.settings.revoked {
-                    (callback.0)(keys);
+                    callback(keys);
                 }
                 Ok(())
             }

@@ -23,16 +23,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rulekeep::checkpoint::CheckpointKey;
-use rulekeep::extension::{Extension, Follower, WeakGovernor};
+use rulekeep::extension::{Extension, Follower, Wait, WeakGovernor};
 use rulekeep::proof::Digest;
 use rulekeep::system::SystemEntropy;
 use rulekeep::{Decision, Governor, ProofRecord, RiskLevel};
 
+use crate::enrolment::Enrol;
 use crate::keys::{read_key, write_key};
 use crate::order::Chain;
 use crate::purse::Purse;
 use crate::session::Session;
-use crate::wire::{Enrol, Enrolled};
 use link::Link;
 
 /// The rule for decisions after the permit has ended.
@@ -108,7 +108,7 @@ pub struct MemberBuilder {
     wait: Duration,
     anchor_every: Duration,
     patience: Duration,
-    revoked: Option<RevokedKeys>,
+    revoked: Option<Arc<OnRevoked>>,
 }
 
 impl std::fmt::Debug for MemberBuilder {
@@ -122,16 +122,7 @@ impl std::fmt::Debug for MemberBuilder {
 }
 
 /// A callback that gets the ids of revoked API keys.
-#[derive(Clone)]
-struct RevokedKeys(Arc<OnRevoked>);
-
 type OnRevoked = dyn Fn(&BTreeSet<String>) + Send + Sync;
-
-impl std::fmt::Debug for RevokedKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RevokedKeys")
-    }
-}
 
 /// A governor's membership in an organisation. It ends with [`Member::leave`], or when the governor is closed.
 #[derive(Debug)]
@@ -267,7 +258,8 @@ impl Drop for Member {
 }
 
 impl MemberBuilder {
-    /// Sets the invitation to enrol with. It is used at the first start only, when there is no key file.
+    /// Sets the invitation to enrol with. It is used when there is no key file yet, or the store lacks the groups of the
+    /// key: at the first start, and after the store was lost.
     pub fn enrol_with(mut self, invitation: impl Into<Option<String>>) -> Self {
         self.invitation = invitation.into();
         self
@@ -324,7 +316,7 @@ impl MemberBuilder {
 
     /// Sets a callback that gets the ids of API keys that an order revokes. It is called on the thread that beats.
     pub fn on_revoked_keys(mut self, callback: impl Fn(&BTreeSet<String>) + Send + Sync + 'static) -> Self {
-        self.revoked = Some(RevokedKeys(Arc::new(callback)));
+        self.revoked = Some(Arc::new(callback));
         self
     }
 
@@ -342,12 +334,13 @@ impl MemberBuilder {
             .parse()
             .map_err(|error| MemberError::Settings(format!("the trust anchor {:?}: {error}", self.trust_anchor)))?;
         let link = Link::new(&self.hubs, self.ca.as_deref())?;
-        let key = self.key_or_enrol(&link)?;
+        let (key, groups) = self.key_or_enrol(&link, extension)?;
         let least = extension.states(&[LEAST]).first().and_then(|(_, value)| serde_json::from_str(value).ok());
         let stops = beats::orders_of_stops(governor);
         let session = Session::new(
             key.name(),
             extension.boot_id(),
+            groups,
             Chain::new(Some(anchor)),
             least.unwrap_or((0, Digest::ZERO)),
             stops,
@@ -388,28 +381,42 @@ impl MemberBuilder {
         Err(MemberError::Refused(problem))
     }
 
-    /// Reads the key file, or enrols with a new key.
-    fn key_or_enrol(&self, link: &Link) -> Result<CheckpointKey, MemberError> {
+    /// Reads the key file and the groups that the key was enrolled for; enrols if one of them is missing.
+    fn key_or_enrol(&self, link: &Link, extension: Extension<'_>) -> Result<(CheckpointKey, Vec<String>), MemberError> {
         let settings = |why: String| MemberError::Settings(format!("{}: {why}", self.key_file.display()));
-        if self.key_file.exists() {
-            return read_key(&self.key_file).map_err(|error| MemberError::Settings(error.to_string()));
+        let is_new = !self.key_file.exists();
+        let key = if is_new {
+            let random = hex::encode(rulekeep::system::Entropy::bits(&SystemEntropy).to_be_bytes());
+            let random = format!("governor-{}", random.get(..12).unwrap_or_default());
+            let name = self.name.as_ref().unwrap_or(&random);
+            CheckpointKey::generate(name, &SystemEntropy).map_err(|error| settings(error.to_string()))?
+        } else {
+            read_key(&self.key_file).map_err(|error| MemberError::Settings(error.to_string()))?
+        };
+        let public = key.verifier().to_string();
+        let kept = extension.states(&[GROUPS]).first().and_then(|(_, value)| serde_json::from_str(value).ok());
+        if let Some((_, groups)) = kept.filter(|(of, _): &(String, Vec<String>)| !is_new && *of == public) {
+            return Ok((key, groups));
         }
-        let invitation =
-            self.invitation.clone().ok_or_else(|| settings("no key, and no invitation to enrol".to_owned()))?;
-        let random = hex::encode(rulekeep::system::Entropy::bits(&SystemEntropy).to_be_bytes());
-        let name = self.name.clone().unwrap_or_else(|| format!("governor-{}", random.get(..12).unwrap_or_default()));
-        let key = CheckpointKey::generate(&name, &SystemEntropy).map_err(|error| settings(error.to_string()))?;
+        let invitation = self.invitation.as_ref().ok_or_else(|| {
+            let what = if is_new { "no key" } else { "the store does not have the groups of this key" };
+            settings(format!("{what}, and no invitation to enrol"))
+        })?;
+        let request = Enrol::accept(invitation, &key, self.group.as_deref());
+        let request = request.ok_or_else(|| MemberError::Settings("the invitation cannot be read".to_owned()))?;
         // Kept first: a key that was enrolled and lost would be a member for ever silent.
-        write_key(&self.key_file, &key).map_err(|error| MemberError::Settings(error.to_string()))?;
-        let request = Enrol { invitation, key: key.verifier().to_string(), group: self.group.clone() };
-        match link.call::<Enrolled>(&key, "/fleet/v1/enrol", &request, ENROL_TIMEOUT) {
-            Ok(_) => Ok(key),
-            Err(error) => {
-                // It is made anew at the next attempt.
-                let _ = fs::remove_file(&self.key_file);
-                Err(error)
-            }
+        if is_new {
+            write_key(&self.key_file, &key).map_err(|error| MemberError::Settings(error.to_string()))?;
         }
+        link.call::<()>(&key, "/fleet/v1/enrol", &request, ENROL_TIMEOUT).inspect_err(|error| {
+            // The hub does not know it: it is made anew at the next attempt.
+            if is_new && matches!(error, MemberError::Refused(_)) {
+                let _ = fs::remove_file(&self.key_file);
+            }
+        })?;
+        let value = serde_json::to_string(&(public, &request.groups)).unwrap_or_default();
+        extension.keep(GROUPS.to_owned(), value, "the governor is a member of the organisation", Wait::Committed)?;
+        Ok((key, request.groups))
     }
 }
 
@@ -461,3 +468,5 @@ impl std::fmt::Debug for Shared {
 const ENROL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The key of the state that remembers the order in force.
 const LEAST: &str = "fleet/order";
+/// The key of the state that remembers the governor's groups, with the key that was enrolled for them.
+const GROUPS: &str = "fleet/groups";

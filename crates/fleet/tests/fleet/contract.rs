@@ -3,12 +3,15 @@
 use std::time::{Duration, Instant};
 
 use rulekeep::checkpoint::CheckpointKey;
+use rulekeep::proof::{ProofId, Sequence};
 use rulekeep::system::{Clock as _, SystemClock, SystemEntropy, Timestamp};
 use rulekeep::{Decision, RiskLevel};
+use rulekeep_fleet::bundle::Bundle;
+use rulekeep_fleet::enrolment::Enrol;
 use rulekeep_fleet::log::{Leaf, Resource, TileId};
 use rulekeep_fleet::order::{Command, Order};
 use rulekeep_fleet::session::Task;
-use rulekeep_fleet::wire::{Beat, Enrol, Enrolled, MAX_STRANGERS_BYTES};
+use rulekeep_fleet::wire::{Beat, MAX_STRANGERS_BYTES};
 
 use crate::support::cluster::Database;
 use crate::support::governor::real_record;
@@ -40,35 +43,38 @@ async fn an_invitation_admits_as_many_as_it_says_until_it_expires() {
     let new = |name: &str| Member::new(name, &fleet.organisation, &hubs);
     let invitation = fleet.organisation.invitation(&["payments"], 1);
     let mut first = new("first");
-    assert_eq!(first.enrol(&invitation).await.unwrap().groups, ["payments"]);
-    assert_eq!(first.enrol(&invitation).await.unwrap().groups, ["payments"], "the first answer may have been lost");
+    first.enrol(&invitation).await.unwrap();
+    first.enrol(&invitation).await.expect("the first answer may have been lost");
+    assert_eq!(fleet.hub.api.members().await.unwrap().members[0].groups, ["payments"]);
+    assert!(refusal(first.enrol(&fleet.organisation.invitation(&[], 1)).await, 403).contains("other groups"));
     assert!(refusal(new("second").enrol(&invitation).await, 403).contains("was for 1 governors"));
     assert!(
         refusal(new("first").enrol(&fleet.organisation.invitation(&["payments"], 2)).await, 403)
-            .contains("another governor")
+            .contains("another key")
     );
 
     let past = fleet.organisation.invitation_until(&["payments"], 9, Timestamp::from_millis(1));
     assert!(refusal(new("late").enrol(&past).await, 403).contains("expired"));
     let mut stranger = fleet.organisation.clone();
     stranger.operators[0] = organisation::key("ann", 77);
-    assert!(refusal(new("guest").enrol(&stranger.invitation(&["payments"], 9)).await, 403).contains("not signed"));
-    assert!(refusal(new("guest").enrol("an invitation").await, 403).contains("not signed"));
+    assert!(
+        refusal(new("guest").enrol(&stranger.invitation(&["payments"], 9)).await, 403)
+            .contains("signed by an operator")
+    );
+    assert!(Enrol::accept("an invitation", &new("guest").key, None).is_none());
 
     let other = new("other");
-    let enrol = Enrol {
-        invitation: fleet.organisation.invitation(&["payments", "refunds"], 9),
-        key: other.key.verifier().to_string(),
-        group: Some("treasury".to_owned()),
+    let invitation = fleet.organisation.invitation(&["payments", "refunds"], 9);
+    let enrol = async |group| {
+        let request = Enrol::accept(&invitation, &other.key, Some(group)).unwrap();
+        post::<()>(hubs[0], &other.key, "/fleet/v1/enrol", &request).await
     };
-    let asked = post::<Enrolled>(hubs[0], &other.key, "/fleet/v1/enrol", &enrol).await;
-    assert!(refusal(asked, 403).contains("not for the group treasury"));
-    let enrol = Enrol { group: Some("refunds".to_owned()), ..enrol };
-    assert_eq!(post::<Enrolled>(hubs[0], &other.key, "/fleet/v1/enrol", &enrol).await.unwrap().groups, ["refunds"]);
+    assert!(refusal(enrol("treasury").await, 403).contains("the groups of the invitation"));
+    enrol("refunds").await.unwrap();
     until_leaf(
         "its enrolment",
         fleet.hub.api,
-        |leaf| matches!(leaf, Leaf::Enrol { governor, .. } if governor == "other"),
+        |leaf| matches!(leaf, Leaf::Enrol { governor, groups, .. } if governor == "other" && *groups == ["refunds"]),
     )
     .await;
 }
@@ -465,12 +471,44 @@ async fn copied_records_are_proven_found_and_handed_to_strangers() {
     let id = member.log.records()[123].id.to_string();
     until("the bundle can be made", async || hub.api.bundle(&id).await.is_ok()).await;
     let bundle = hub.api.bundle(&id).await.unwrap();
-    let verified = bundle.verify(&log_key().verifier(), std::slice::from_ref(&witness.key), 1).unwrap();
+    let operators = [organisation.operators[0].verifier()];
+    let verify =
+        |bundle: &Bundle| bundle.verify(&log_key().verifier(), &operators, std::slice::from_ref(&witness.key), 1);
+    let verified = verify(&bundle).unwrap();
     assert_eq!((verified.governor.as_str(), verified.record.to_string()), ("first", id));
     let mut other = bundle.clone();
     other.record["decision"] = "DENY".into();
-    assert!(other.verify(&log_key().verifier(), std::slice::from_ref(&witness.key), 1).is_err());
+    assert!(verify(&other).is_err());
     assert_eq!(refusal(hub.api.bundle("proof_0").await, 404), "no record proof_0 is copied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_members_record_of_one_id_hides_no_bundle() {
+    let fleet = fleet!();
+    let mut ids = Vec::new();
+    for (name, decision) in [("first", Decision::Deny), ("second", Decision::Allow)] {
+        let mut member = Member::new(name, &fleet.organisation, &[fleet.hub.address()]);
+        let mut record = real_record();
+        record.id = ProofId::new(Timestamp::from_millis(1_000), 7, Sequence::new(3));
+        record.decision = decision;
+        member.log.keep(record);
+        member.enrol(&fleet.organisation.invitation(&[], 1)).await.unwrap();
+        member.admit().await;
+        member.copy(member.log.copies(0..1, 4), 4).await.unwrap();
+        ids.push(member.log.records()[0].id.to_string());
+    }
+    assert_eq!(ids[0], ids[1]);
+    let said = refusal(fleet.hub.api.bundle(&ids[0]).await, 400);
+    assert!(said.ends_with("name one of first, second"), "{said}");
+    for (name, decision) in [("first", "DENY"), ("second", "ALLOW")] {
+        let path = format!("{}?governor={name}", ids[0]);
+        until("the bundle can be made", async || fleet.hub.api.bundle(&path).await.is_ok()).await;
+        let bundle = fleet.hub.api.bundle(&path).await.unwrap();
+        let operators = [fleet.organisation.operators[0].verifier()];
+        let verified = bundle.verify(&log_key().verifier(), &operators, &[], 0).unwrap();
+        assert_eq!((verified.governor.as_str(), verified.decision.to_string().as_str()), (name, decision));
+    }
+    assert_eq!(fleet.hub.api.find("").await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,9 +11,10 @@ use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::system::{SystemEntropy, Timestamp};
 use rulekeep::{Agent, Decision, Durability, Governor, Intent, RiskLevel, Tier};
 use rulekeep_fleet::bundle::Bundle;
+use rulekeep_fleet::enrolment::Invitation;
 use rulekeep_fleet::hub::{Found, Hub, Members, Settings};
 use rulekeep_fleet::order::{Chain, Command, Order, Organisation, SignedOrder};
-use rulekeep_fleet::wire::{Invitation, Standing};
+use rulekeep_fleet::wire::Standing;
 use rulekeep_fleet::{CopyRule, Member, MemberBuilder, MemberError, Offline};
 
 use crate::support::cluster::Database;
@@ -107,14 +108,15 @@ impl Fleet {
     }
 
     fn invitation(&self) -> String {
-        Invitation {
+        let own = key("invitation");
+        let invitation = Invitation {
             organisation: "fleet.example.com".to_owned(),
-            id: "i".to_owned(),
+            key: own.verifier().to_string(),
             groups: vec!["payments".to_owned()],
             uses: 10,
             expires_at: Timestamp::from_millis(i64::MAX),
-        }
-        .sign(&self.ann)
+        };
+        invitation.sign(&own, &self.ann)
     }
 
     fn member(&self, name: &str) -> MemberBuilder {
@@ -257,6 +259,27 @@ fn a_restored_folder_is_refused_until_it_is_readmitted() {
 }
 
 #[test]
+fn a_governor_keeps_the_groups_that_it_enrolled_in() {
+    let Some(fleet) = Fleet::start() else { return };
+    let folder = fleet.folder.path().join("store");
+    let governor = opened(&folder);
+    fleet.member("g1").join(&governor).unwrap().leave().unwrap();
+    governor.close().unwrap();
+    drop(governor);
+    let stop = Command::Stop { scope: KillSwitchScope::All, groups: vec!["payments".to_owned()], note: "x".to_owned() };
+    fleet.order(stop);
+
+    let governor = opened(&folder);
+    let member = fleet.member("g1").enrol_with(None).join(&governor).unwrap();
+    assert_eq!(member.status().groups, ["payments"]);
+    assert_eq!(governor.kill_switch().list().len(), 1);
+    member.leave().unwrap();
+    // Groups are in the store, so without it the invitation is needed again.
+    let lost = fleet.member("g1").enrol_with(None).join(&self::governor()).unwrap_err();
+    assert!(lost.to_string().contains("the store does not have the groups of this key"), "{lost}");
+}
+
+#[test]
 fn two_processes_with_one_key_are_both_stopped() {
     let Some(fleet) = Fleet::start() else { return };
     let (first, second) = (governor(), governor());
@@ -319,7 +342,7 @@ fn notable_records_are_copied_and_a_stranger_verifies_one() {
             std::thread::sleep(Duration::from_millis(100));
         }
     };
-    let verified = bundle.verify(&fleet.log.verifier(), &[], 0).unwrap();
+    let verified = bundle.verify(&fleet.log.verifier(), &[fleet.ann.verifier()], &[], 0).unwrap();
     assert_eq!((verified.governor.as_str(), verified.record), ("g1", verdict.proof_id));
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::proof::Digest;
 use rulekeep::system::{Clock as _, SystemClock, Timestamp};
 use rulekeep_fleet::budget::{Return, Share, Want};
@@ -145,7 +146,15 @@ fn moment(seconds: u64) -> Moment {
 }
 
 fn session(organisation: &Organisation, least: (u64, Digest)) -> Session {
-    Session::new("g", "b", Chain::new(Some(organisation.trust_anchor())), least, BTreeSet::new(), Duration::ZERO)
+    Session::new(
+        "g",
+        "b",
+        vec!["payments".to_owned()],
+        Chain::new(Some(organisation.trust_anchor())),
+        least,
+        BTreeSet::new(),
+        Duration::ZERO,
+    )
 }
 
 const TERM: Term = Term { term_ms: 3_000, offline_ms: 0 };
@@ -181,7 +190,7 @@ async fn a_governor_with_other_orders_than_the_hub_gets_no_permit() {
     // The database was restored without order 2, by a way that lost the published files too, and operators gave another.
     fleet.give(stop(&[]), 1).await;
     let (number, _) = member.session.beat(moment(1), Duration::ZERO);
-    let told = Answer { nonce: String::new(), groups: vec!["payments".to_owned()], ..answer(&[stop_nobody]) };
+    let told = Answer { nonce: String::new(), ..answer(&[stop_nobody]) };
     let tasks = member.session.answered(number, &told, SystemClock.now());
     for task in &tasks {
         member.session.done(task, Ok(()), now());
@@ -230,22 +239,24 @@ fn a_hub_gives_no_longer_permit_than_the_operators_have_signed() {
 }
 
 #[test]
-fn a_hub_lifts_no_kill_switch_by_naming_other_groups() {
+fn a_kill_switch_binds_whatever_groups_a_hub_names() {
     let mut organisation = Organisation::founded(3);
     let order = organisation.sign(stop(&["payments"]), 1);
     organisation.keep(&order);
     let mut session = session(&organisation, (0, Digest::ZERO));
-    let groups = |groups: &[&str]| groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>();
-    let (number, _) = session.beat(moment(1), Duration::ZERO);
-    for task in session.answered(
-        number,
-        &Answer { groups: groups(&["payments"]), ..answer(&organisation.orders) },
-        SystemClock.now(),
-    ) {
-        session.done(&task, Ok(()), moment(1));
-    }
-    let (number, _) = session.beat(moment(2), Duration::ZERO);
-    let tasks = session.answered(number, &Answer { groups: groups(&["other"]), ..answer(&[]) }, SystemClock.now());
+    let mut naming = |groups: &[&str], orders| {
+        let mut named = serde_json::to_value(answer(orders)).unwrap();
+        named["groups"] = groups.into();
+        let (number, _) = session.beat(moment(1), Duration::ZERO);
+        let tasks = session.answered(number, &serde_json::from_value(named).unwrap(), SystemClock.now());
+        for task in &tasks {
+            session.done(task, Ok(()), moment(1));
+        }
+        tasks
+    };
+    let tasks = naming(&["other"], &organisation.orders);
+    assert!(matches!(tasks[0], Task::Stop(2, _)), "{tasks:?}");
+    let tasks = naming(&["another"], &[]);
     assert!(!tasks.iter().any(|task| matches!(task, Task::Lift(_))), "{tasks:?}");
 }
 
@@ -456,7 +467,8 @@ async fn records_after_a_readmission_are_copied_and_old_ones_provable() {
     let old = member.log.records()[7].id.to_string();
     until("the bundle can be made", async || hub.api.bundle(&old).await.is_ok()).await;
     let key = crate::support::organisation::log_key().verifier();
-    hub.api.bundle(&old).await.unwrap().verify(&key, &[], 0).unwrap();
+    let operators = organisation.operators.iter().map(CheckpointKey::verifier).collect::<Vec<_>>();
+    hub.api.bundle(&old).await.unwrap().verify(&key, &operators, &[], 0).unwrap();
     // The folder is restored and goes on differently.
     member.log = second;
     member.restart();
@@ -470,7 +482,7 @@ async fn records_after_a_readmission_are_copied_and_old_ones_provable() {
         crate::support::leaves(hub.api).await.into_iter().filter(anchors).count() == 2
     })
     .await;
-    let again = hub.api.bundle(&old).await.unwrap().verify(&key, &[], 0);
+    let again = hub.api.bundle(&old).await.unwrap().verify(&key, &operators, &[], 0);
     assert!(again.is_ok(), "the earlier log stays provable by its anchors: {again:?}");
     assert_eq!(member.answer.copied, 0, "nothing of the new log is copied");
     member.copy(member.log.copies(0..20, 20), 20).await.unwrap();

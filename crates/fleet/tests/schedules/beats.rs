@@ -233,7 +233,15 @@ impl World {
     fn process(&mut self, governor: usize, log: Log) -> Process {
         let boot = format!("{:016x}", self.random.next());
         let name = organisation().1[governor].name();
-        let session = Session::new(name, &boot, self.chain.clone(), (0, Digest::ZERO), BTreeSet::new(), Duration::ZERO);
+        let session = Session::new(
+            name,
+            &boot,
+            Vec::new(),
+            self.chain.clone(),
+            (0, Digest::ZERO),
+            BTreeSet::new(),
+            Duration::ZERO,
+        );
         Process { governor, boot, session, log, is_permitted: false }
     }
 

@@ -65,6 +65,13 @@ impl Log {
         self.append(&leaves);
     }
 
+    /// Adds an entry that is this record, with its hash.
+    pub(crate) fn keep(&mut self, mut record: ProofRecord) {
+        record.hash = hash_of(&record);
+        self.append(&[record.hash.as_bytes().to_vec()]);
+        self.records.push(record);
+    }
+
     fn append(&mut self, leaves: &[Vec<u8>]) {
         let appended = log::append(&self.head, &self.tiles, leaves).expect("the tiles are in memory");
         self.tiles.extend(appended.tiles);

@@ -9,10 +9,11 @@ use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::proof::Digest;
 use rulekeep::system::{Clock as _, SystemClock, SystemEntropy};
 use rulekeep_fleet::budget::Report;
+use rulekeep_fleet::enrolment::Enrol;
 use rulekeep_fleet::order::Chain;
 use rulekeep_fleet::permit::{Deadlines, Moment};
 use rulekeep_fleet::session::{Session, Task};
-use rulekeep_fleet::wire::{Answer, Beat, Copied, Enrol, Enrolled, Records};
+use rulekeep_fleet::wire::{Answer, Beat, Copied, Records};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -51,7 +52,7 @@ impl Member {
         let key = CheckpointKey::generate(name, &SystemEntropy).expect("a good name");
         let mut log = Log::new(key.clone());
         log.grow(3, name);
-        let (boot, session) = run(name, organisation.trust_anchor(), (0, Digest::ZERO), BTreeSet::new());
+        let (boot, session) = run(name, Vec::new(), organisation.trust_anchor(), (0, Digest::ZERO), BTreeSet::new());
         Self {
             key,
             boot,
@@ -91,7 +92,8 @@ impl Member {
 
     /// A copy of the process and of the folder.
     pub(crate) fn copied(&self) -> Self {
-        let (_, session) = run(self.key.name(), self.trust_anchor, (0, Digest::ZERO), BTreeSet::new());
+        let groups = self.session.groups().to_vec();
+        let (_, session) = run(self.key.name(), groups, self.trust_anchor, (0, Digest::ZERO), BTreeSet::new());
         Self {
             key: self.key.clone(),
             boot: self.boot.clone(),
@@ -109,13 +111,17 @@ impl Member {
     pub(crate) fn restart(&mut self) {
         let chain = self.session.chain();
         let stops = chain.stops().keys().copied().collect();
-        (self.boot, self.session) = run(self.key.name(), self.trust_anchor, (chain.seq(), chain.head()), stops);
+        let (groups, least) = (self.session.groups().to_vec(), (chain.seq(), chain.head()));
+        (self.boot, self.session) = run(self.key.name(), groups, self.trust_anchor, least, stops);
         self.connection = None;
     }
 
-    pub(crate) async fn enrol(&mut self, invitation: &str) -> Result<Enrolled, (u16, String)> {
-        let request = Enrol { invitation: invitation.to_owned(), key: self.key.verifier().to_string(), group: None };
-        super::hub::post(self.hubs[0], &self.key, "/fleet/v1/enrol", &request).await
+    pub(crate) async fn enrol(&mut self, invitation: &str) -> Result<(), (u16, String)> {
+        let request = Enrol::accept(invitation, &self.key, None).expect("an invitation");
+        super::hub::post::<()>(self.hubs[0], &self.key, "/fleet/v1/enrol", &request).await?;
+        let start = ((0, Digest::ZERO), BTreeSet::new());
+        (self.boot, self.session) = run(self.key.name(), request.groups, self.trust_anchor, start.0, start.1);
+        Ok(())
     }
 
     /// A beat that continues this run, to be sent as it is or changed.
@@ -189,9 +195,15 @@ impl Member {
     }
 }
 
-fn run(name: &str, trust_anchor: Digest, least: (u64, Digest), stops: BTreeSet<u64>) -> (String, Session) {
+fn run(
+    name: &str,
+    groups: Vec<String>,
+    trust_anchor: Digest,
+    least: (u64, Digest),
+    stops: BTreeSet<u64>,
+) -> (String, Session) {
     let boot = format!("{:032x}", rulekeep::system::Entropy::bits(&SystemEntropy));
-    let session = Session::new(name, &boot, Chain::new(Some(trust_anchor)), least, stops, OFFLINE_AT_MOST);
+    let session = Session::new(name, &boot, groups, Chain::new(Some(trust_anchor)), least, stops, OFFLINE_AT_MOST);
     (boot, session)
 }
 

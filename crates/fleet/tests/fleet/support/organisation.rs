@@ -3,9 +3,9 @@
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::proof::Digest;
-use rulekeep::system::{Clock as _, SystemClock, Timestamp};
+use rulekeep::system::{Clock as _, SystemClock, SystemEntropy, Timestamp};
+use rulekeep_fleet::enrolment::Invitation;
 use rulekeep_fleet::order::{Chain, Command, Order, Organisation as Founded, Policies, SignedOrder};
-use rulekeep_fleet::wire::Invitation;
 
 pub(crate) const NAME: &str = "fleet.example.com";
 /// The token of callers that read.
@@ -65,8 +65,10 @@ impl Organisation {
 
     pub(crate) fn invitation_until(&self, groups: &[&str], uses: u32, expires_at: Timestamp) -> String {
         let groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
-        let id = format!("{groups:?} {uses} {expires_at}");
-        Invitation { organisation: NAME.to_owned(), id, groups, uses, expires_at }.sign(&self.operators[0])
+        let own = CheckpointKey::generate("invitation", &SystemEntropy).expect("a good name");
+        let invitation =
+            Invitation { organisation: NAME.to_owned(), key: own.verifier().to_string(), groups, uses, expires_at };
+        invitation.sign(&own, &self.operators[0])
     }
 }
 
