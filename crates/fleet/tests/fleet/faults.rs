@@ -397,7 +397,8 @@ async fn stop_and_kill_behind_a_late_link(rule: Rule) -> Option<Vec<String>> {
     let mut members = Vec::new();
     for n in 0..12 {
         let member = Member::admitted(&format!("governor-{n}"), &[], &organisation, &[link.address]).await;
-        members.push(member.start(NONE, rule));
+        // They beat at different times, so that some answers are under way at any moment.
+        members.push(member.start(Duration::from_millis(n * 110), rule));
     }
     let _agents = Agents::of(&members);
     link.set(Link::Late(Duration::from_millis(1500)));
