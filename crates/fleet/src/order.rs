@@ -314,6 +314,16 @@ impl Chain {
     ///
     /// [`OrderError`].
     pub fn add(&mut self, signed: &SignedOrder) -> Result<Order, OrderError> {
+        let (order, digest, by) = self.verified(signed)?;
+        let mut next = self.clone();
+        next.carry_out(&order, by)?;
+        (next.seq, next.head) = (order.seq, digest);
+        *self = next;
+        Ok(order)
+    }
+
+    /// Verifies the place and the signatures of the next order. Returns it with its digest and the operators' names.
+    pub(crate) fn verified(&self, signed: &SignedOrder) -> Result<(Order, Digest, String), OrderError> {
         let order = signed.read()?;
         if (order.seq, order.prev) != (self.seq + 1, self.head) {
             let (found, prev, expected, head) = (order.seq, order.prev, self.seq + 1, self.head);
@@ -325,12 +335,8 @@ impl Chain {
         {
             return Err(OrderError::OtherOrganisation { found: digest, expected });
         }
-        let mut next = self.clone();
-        let by = next.verify(signed, &order.command)?;
-        next.carry_out(&order, by)?;
-        (next.seq, next.head) = (order.seq, digest);
-        *self = next;
-        Ok(order)
+        let by = self.verify(signed, &order.command)?;
+        Ok((order, digest, by))
     }
 
     /// Verifies the signatures, and returns the names of the operators.
