@@ -17,7 +17,7 @@ use tokio_postgres::NoTls;
 use crate::support::cluster::{Database, sql};
 use crate::support::http::{once, request, signed};
 use crate::support::hub::{HubOptions, HubProcess, RunningHub};
-use crate::support::member::{Member, PATIENCE, Rule};
+use crate::support::member::{Member, Rule};
 use crate::support::{Fleet, found, give, until};
 
 const BEAT: &str = "/fleet/v1/beat";
@@ -30,6 +30,12 @@ async fn an_order_and_a_new_member_get_past_hanging_connections() {
     let mut organisation = found(hub.api, 30).await;
     let member = Member::admitted("first", &["payments"], &organisation, &[hub.address()]).await;
     let member = member.start(Duration::from_secs(2), Rule::Sent);
+    let mut waiting = Member::admitted("waiting", &["payments"], &organisation, &[hub.address()]).await;
+    let number = "SELECT number FROM governors WHERE id = 'waiting'";
+    let known = sql(&database.url, number).await;
+    let waiting =
+        tokio::spawn(async move { waiting.beat(Duration::from_secs(60)).await.map(|_| waiting.answer.orders) });
+    until("its beat is held", async || sql(&database.url, number).await != known).await;
     let before = resident(hub.id());
     let half = request("POST", "/fleet/v1/enrol", &enrolling("guest"), &"x".repeat(MAX_STRANGERS_BYTES));
     let kinds = [
@@ -45,6 +51,7 @@ async fn an_order_and_a_new_member_get_past_hanging_connections() {
     let since = Instant::now();
     give(&mut organisation, hub.api, stop(), 1).await;
     assert!(since.elapsed() < Duration::from_secs(5), "an order took {:?}", since.elapsed());
+    assert_eq!(waiting.await.expect("no panic").expect("its beat is not cut").len(), 1);
     Member::admitted("second", &["payments"], &organisation, &[hub.address()]).await;
     member.until(|view| view.order == 2 && view.permits >= permits + 2).await;
     member.until(|view| view.problem.is_none() && view.is_permitted).await;
@@ -60,14 +67,15 @@ async fn members_that_wait_leave_a_place_for_orders() {
     let server = Server::new().max_connections(8);
     let hub = RunningHub::served_by(server, &HubOptions::new(&database.url)).await.expect("the hub starts");
     let mut organisation = found(hub.api, 30).await;
-    let mut waiting = Vec::new();
+    let (mut waiting, since) = (Vec::new(), Instant::now());
     for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
         let mut member = Member::admitted(name, &["payments"], &organisation, &[hub.address()]).await;
         waiting.push(tokio::spawn(
-            async move { member.beat(Duration::from_secs(10)).await.map(|_| member.answer.orders) },
+            async move { member.beat(Duration::from_secs(30)).await.map(|_| member.answer.orders) },
         ));
     }
     give(&mut organisation, hub.api, stop(), 1).await;
+    assert!(since.elapsed() < Duration::from_secs(20), "it waited for a member");
     let mut told = 0;
     for member in waiting {
         told += usize::from(member.await.expect("no panic").is_ok_and(|orders| orders.len() == 1));
@@ -91,7 +99,9 @@ async fn the_head_of_a_request_is_enough_to_refuse_it() {
         ("/fleet/v1/enrol", signature(&member.key, "/fleet/v1/enrol"), too_long, 400),
         (ORDERS, String::new(), too_long, 400),
     ] {
-        let answer = tokio::time::timeout(PATIENCE, once(fleet.hub.address(), &head(path, &headers, length))).await;
+        let head = head(path, &headers, length);
+        // Before the time for a body is over.
+        let answer = tokio::time::timeout(Duration::from_secs(8), once(fleet.hub.address(), &head)).await;
         let answer = answer.expect("it does not wait for the body").expect("an answer");
         assert_eq!(answer.status, status, "{path} {headers} {length}: {answer:?}");
     }
@@ -148,7 +158,8 @@ async fn a_member_joins_over_tls_past_hanging_handshakes() {
     let Some(fleet) = Fleet::start().await else { return };
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let server = Server::new().tls(certificate.as_bytes(), key.as_bytes()).expect("its key").max_connections(64);
+    let server = Server::new().tls(certificate.as_bytes(), key.as_bytes()).expect("its key");
+    let server = server.max_connections(64).handshake_timeout(Duration::from_secs(3_600));
     let hub = RunningHub::served_by(server, &HubOptions::new(&fleet.database.url)).await.expect("the hub starts");
     // Nothing, and the beginning of a client's first message.
     let hanging = hang(hub.address(), 200, &[Vec::new(), vec![0x16, 3, 1, 2, 0, 1]]).await;
