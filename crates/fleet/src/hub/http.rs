@@ -25,7 +25,7 @@ use crate::wire::{
 };
 
 impl Hub {
-    /// The hub's calls, to be served over HTTP.
+    /// The hub's calls, to be served by [`Server`](rulekeep_server::http::Server), which limits time and connections.
     pub fn router(&self) -> Router {
         Router::new()
             .route("/fleet/v1/enrol", post(enrol))
