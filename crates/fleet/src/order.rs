@@ -326,6 +326,14 @@ impl Chain {
     ///
     /// [`OrderError`].
     pub fn add(&mut self, signed: &SignedOrder) -> Result<Order, OrderError> {
+        let (order, digest, by) = self.verified(signed)?;
+        self.carry_out(&order, by)?;
+        (self.seq, self.head) = (order.seq, digest);
+        Ok(order)
+    }
+
+    /// Verifies the place and the signatures of the next order. Returns it with its digest and the operators' names.
+    pub(crate) fn verified(&self, signed: &SignedOrder) -> Result<(Order, Digest, String), OrderError> {
         let order = signed.read()?;
         if (order.seq, order.prev) != (self.seq + 1, self.head) {
             let (found, prev, expected, head) = (order.seq, order.prev, self.seq + 1, self.head);
@@ -338,9 +346,7 @@ impl Chain {
             return Err(OrderError::OtherOrganisation { found: digest, expected });
         }
         let by = self.verify(signed, &order.command)?;
-        self.carry_out(&order, by)?;
-        (self.seq, self.head) = (order.seq, digest);
-        Ok(order)
+        Ok((order, digest, by))
     }
 
     /// Verifies the signatures, and returns the names of the operators.

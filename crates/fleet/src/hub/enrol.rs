@@ -1,22 +1,27 @@
 //! Enrolment of governors.
 
+use rulekeep::checkpoint::VerifierKey;
 use rulekeep::system::Timestamp;
 
 use super::{Hub, HubError, sequencer};
-use crate::enrolment::Enrol;
+use crate::enrolment::{Enrol, Invitation};
 use crate::log::Leaf;
 
 impl Hub {
-    /// Makes a governor a member.
-    pub(super) async fn enrol(&self, request: Enrol) -> Result<(), HubError> {
-        let mut client = self.inner.store.client().await?;
-        // The founding order may have been given to another hub a moment ago.
-        self.read_orders(&client).await?;
+    /// Verifies that a request to enrol is invited and signed, by the orders that this hub knows.
+    pub(super) fn verified(&self, request: &Enrol) -> Result<(VerifierKey, Invitation), HubError> {
         let orders = self.orders();
         let organisation = orders.chain.organisation().map(|organisation| organisation.name.as_str());
         let verified = request.verify(organisation.unwrap_or_default(), orders.chain.operators().values());
-        let (key, invitation) =
-            verified.map_err(|expected| HubError::Forbidden(format!("the enrolment: expected {expected}")))?;
+        verified.map_err(|expected| HubError::Forbidden(format!("the enrolment: expected {expected}")))
+    }
+
+    /// Makes a governor a member, and returns its key.
+    pub(super) async fn enrol(&self, request: Enrol) -> Result<VerifierKey, HubError> {
+        let mut client = self.inner.store.client().await?;
+        // The founding order may have been given to another hub a moment ago.
+        self.read_orders(&client).await?;
+        let (key, invitation) = self.verified(&request)?;
         let Enrol { key: text, groups, proof } = request;
         let transaction = client.transaction().await?;
         let known = transaction.query_opt("SELECT key, groups FROM governors WHERE id = $1", &[&key.name()]).await?;
@@ -24,7 +29,7 @@ impl Hub {
             // The answer to an earlier attempt may have been lost, and so may a governor's store.
             let is_same = known.get::<_, String>(0) == text && known.get::<_, Vec<String>>(1) == groups;
             let why = format!("a governor with another key or other groups has the id {}", key.name());
-            return is_same.then_some(()).ok_or(HubError::Forbidden(why));
+            return is_same.then_some(key).ok_or(HubError::Forbidden(why));
         }
         let now = self.verified_now(&transaction).await?;
         if invitation.expires_at.as_millis() < now {
@@ -41,6 +46,6 @@ impl Hub {
         let leaf = Leaf::Enrol { governor, key: text, groups, at, proof: Some(proof) };
         sequencer::enqueue(&transaction, &[(&leaf, key.name(), 0)]).await?;
         transaction.commit().await?;
-        Ok(())
+        Ok(key)
     }
 }

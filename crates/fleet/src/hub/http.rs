@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::body::{Body, HttpBody as _, to_bytes};
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use rulekeep::checkpoint::VerifierKey;
+use rulekeep_server::http::Place;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::SemaphorePermit;
+use tokio::time::{Instant, sleep_until};
 
 use super::records::Wanted;
-use super::{Hub, HubError, Inner, store};
+use super::{Hub, HubError, store};
 use crate::enrolment::Enrol;
 use crate::log::{Resource, entries_bundle};
 use crate::membership::number;
@@ -23,7 +27,7 @@ use crate::order::SignedOrder;
 use crate::wire::{self, Beat, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
 
 impl Hub {
-    /// The hub's calls, to be served over HTTP.
+    /// The hub's calls, to be served by [`Server`](rulekeep_server::http::Server), which limits time and connections.
     pub fn router(&self) -> Router {
         Router::new()
             .route("/fleet/v1/enrol", post(enrol))
@@ -40,55 +44,65 @@ impl Hub {
             .with_state(self.clone())
     }
 
-    /// The public key of a member.
+    /// The public key of a member. For unknown names all keys are read again, once a second at most: so they cost the
+    /// database the same, however many callers make them up.
     pub(super) async fn key_of(&self, governor: &str) -> Result<VerifierKey, HubError> {
-        let unknown = || HubError::Forbidden(format!("no governor {governor} is enrolled"));
+        let asked = Instant::now();
         if let Some(key) = self.keys().get(governor) {
             return Ok(key.clone());
         }
-        let client = self.inner.store.client().await?;
-        let row =
-            client.query_opt("SELECT key FROM governors WHERE id = $1", &[&governor]).await?.ok_or_else(unknown)?;
-        let key: VerifierKey = row.get::<_, String>(0).parse().map_err(|_| unknown())?;
-        self.keys().insert(governor.to_owned(), key.clone());
-        Ok(key)
+        let mut read = self.inner.keys_read.lock().await;
+        if read.is_none_or(|read| read < asked) {
+            if let Some(read) = *read {
+                sleep_until(read + KEYS_EVERY).await;
+            }
+            let begun = Instant::now();
+            let all = async { Ok(self.inner.store.client().await?.query("SELECT id, key FROM governors", &[]).await?) };
+            let rows = self.inner.store.in_time(store::TIMEOUT, all).await?;
+            let mut keys = self.keys();
+            for row in &rows {
+                if !keys.contains_key(row.get::<_, &str>(0)) {
+                    keys.extend(row.get::<_, &str>(1).parse().map(|key| (row.get(0), key)).ok());
+                }
+            }
+            *read = Some(begun);
+        }
+        let key = self.keys().get(governor).cloned();
+        key.ok_or_else(|| HubError::Forbidden(format!("no governor {governor} is enrolled")))
     }
 
     fn keys(&self) -> std::sync::MutexGuard<'_, HashMap<String, VerifierKey>> {
         self.inner.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Reads a request that a member signed. Only a member who signed its head may send a long body.
+    /// Reads a request that a governor signed. All others are refused by the head. A governor whose membership has ended
+    /// may send a short body alone.
     async fn signed<T: DeserializeOwned + FromMember>(&self, request: Request) -> Result<T, HubError> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let unsigned = |name: &str| HubError::Forbidden(format!("the request is not signed by {name}"));
         let signature = head.headers.get(wire::SIGNATURE).and_then(|value| value.to_str().ok());
         let signature = signature.and_then(Signature::read).ok_or_else(|| unsigned("a member"))?;
-        let is_member = self.key_of(signature.name).await.is_ok_and(|key| signature.is_by(&key, path));
+        let key = self.key_of(signature.name).await?;
+        if !signature.is_by(&key, path) {
+            return Err(unsigned(signature.name));
+        }
+        let is_member = !self.orders().chain.is_retired(signature.name);
+        if is_member {
+            keep(&head);
+        }
         let body = text(body, is_member).await?;
         let request: T = read(&body)?;
         if !request.is_sound() {
             return Err(HubError::Invalid("a number or a text of the request is out of range".to_owned()));
         }
-        let key = request.key(self).await?;
-        if signature.is_by(&key, path) && signature.is_of(&body) { Ok(request) } else { Err(unsigned(key.name())) }
+        let is_signed = request.governor() == signature.name && signature.is_of(&body);
+        if is_signed { Ok(request) } else { Err(unsigned(request.governor())) }
     }
 
-    /// Checks the token of a caller that reads.
-    fn check_reader(&self, headers: &HeaderMap) -> Result<(), HubError> {
-        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        let Inner { settings, .. } = &*self.inner;
-        let is_reader = settings
-            .read_token
-            .as_ref()
-            .zip(given)
-            .is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into());
-        if is_reader {
-            Ok(())
-        } else {
-            Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned()))
-        }
+    /// Lets few strangers at a time use the database, so that connections to it are left for all others.
+    async fn turn(&self, is_known: bool) -> Option<SemaphorePermit<'_>> {
+        if is_known { None } else { self.inner.strangers.acquire().await.ok() }
     }
 
     async fn members(&self) -> Result<Members, HubError> {
@@ -190,10 +204,31 @@ pub struct MemberInfo {
     pub trouble: String,
 }
 
+/// A caller with the token of readers.
+struct Reader;
+
+impl FromRequestParts<Hub> for Reader {
+    type Rejection = HubError;
+
+    async fn from_request_parts(head: &mut Parts, hub: &Hub) -> Result<Self, HubError> {
+        let given = head.headers.get(header::AUTHORIZATION);
+        let given = given.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let token = hub.inner.settings.read_token.as_ref();
+        if token.zip(given).is_some_and(|(token, given)| token.as_bytes().ct_eq(given.as_bytes()).into()) {
+            keep(head);
+            return Ok(Self);
+        }
+        Err(HubError::Forbidden("reading needs the hub's token, as a bearer token".to_owned()))
+    }
+}
+
 async fn enrol(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
     // The governor's key has signed what counts in it.
     let request: Enrol = read(&text(request.into_body(), false).await?)?;
-    Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.enrol(request)).await?).into_response())
+    let _turn = hub.turn(hub.verified(&request).is_ok()).await;
+    let key = hub.inner.store.in_time(store::TIMEOUT, hub.enrol(request)).await?;
+    hub.keys().insert(key.name().to_owned(), key);
+    Ok(Json(()).into_response())
 }
 
 async fn beat(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
@@ -211,23 +246,38 @@ async fn copy(State(hub): State<Hub>, request: Request) -> Result<Response, HubE
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.copy(&batch)).await?).into_response())
 }
 
-async fn find(State(hub): State<Hub>, headers: HeaderMap, Query(wanted): Query<Wanted>) -> Result<Response, HubError> {
-    hub.check_reader(&headers)?;
+async fn find(State(hub): State<Hub>, _: Reader, Query(wanted): Query<Wanted>) -> Result<Response, HubError> {
     Ok(Json(hub.find(&wanted).await?).into_response())
 }
 
 async fn give(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
     // A kill switch is short, so whoever has it can give it, also without the token of readers.
-    let is_reader = hub.check_reader(request.headers()).is_ok();
-    let order: SignedOrder = read(&text(request.into_body(), is_reader).await?)?;
+    let (mut head, body) = request.into_parts();
+    let is_reader = Reader::from_request_parts(&mut head, &hub).await.is_ok();
+    let order: SignedOrder = read(&text(body, is_reader).await?)?;
+    let is_next = hub.orders().chain.verified(&order).is_ok();
+    if is_next {
+        keep(&head);
+    }
+    let _turn = hub.turn(is_next).await;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.give(&order)).await?).into_response())
+}
+
+/// Keeps the connection of a caller that is known. Those of strangers make room for new ones.
+fn keep(head: &Parts) {
+    if let Some(place) = head.extensions.get::<Place>() {
+        place.keep();
+    }
 }
 
 /// Reads a body; that of a stranger only if it is short.
 async fn text(body: Body, is_known: bool) -> Result<String, HubError> {
     let most = if is_known { MAX_BODY_BYTES } else { MAX_STRANGERS_BYTES };
-    let body = to_bytes(body, most).await;
-    let body = body.map_err(|error| HubError::Invalid(format!("expected a body of at most {most} bytes: {error}")))?;
+    let wrong = |why: &str| HubError::Invalid(format!("expected a body of at most {most} bytes: {why}"));
+    if body.size_hint().lower() > most as u64 {
+        return Err(wrong("it is longer"));
+    }
+    let body = to_bytes(body, most).await.map_err(|error| wrong(&error.to_string()))?;
     String::from_utf8(body.into()).map_err(|error| HubError::Invalid(error.to_string()))
 }
 
@@ -242,45 +292,48 @@ struct After {
     after: usize,
 }
 
-async fn orders(State(hub): State<Hub>, headers: HeaderMap, Query(from): Query<After>) -> Result<Response, HubError> {
-    hub.check_reader(&headers)?;
+async fn orders(State(hub): State<Hub>, _: Reader, Query(from): Query<After>) -> Result<Response, HubError> {
     hub.read_orders(&hub.inner.store.reader().await?).await?;
     let orders: Vec<_> = hub.orders().after(from.after);
     Ok(Json(orders).into_response())
 }
 
-async fn standing(State(hub): State<Hub>, headers: HeaderMap, Path(seq): Path<u64>) -> Result<Response, HubError> {
-    hub.check_reader(&headers)?;
+async fn standing(State(hub): State<Hub>, _: Reader, Path(seq): Path<u64>) -> Result<Response, HubError> {
     let client = hub.inner.store.reader().await?;
     Ok(Json(hub.standing(&client, seq).await?).into_response())
 }
 
-async fn members(State(hub): State<Hub>, headers: HeaderMap) -> Result<Response, HubError> {
-    hub.check_reader(&headers)?;
+async fn members(State(hub): State<Hub>, _: Reader) -> Result<Response, HubError> {
     Ok(Json(hub.members().await?).into_response())
 }
 
 async fn bundle(
     State(hub): State<Hub>,
-    headers: HeaderMap,
+    _: Reader,
     Path(record): Path<String>,
     Query(of): Query<HashMap<String, String>>,
 ) -> Result<Response, HubError> {
-    hub.check_reader(&headers)?;
     Ok(Json(hub.bundle(&record, of.get("governor").map(String::as_str)).await?).into_response())
 }
 
 async fn checkpoint(State(hub): State<Hub>) -> Result<Response, HubError> {
+    let _turn = hub.turn(false).await;
     let client = hub.inner.store.reader().await?;
     let (_, note) = hub.published(&client).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], note).into_response())
 }
 
 /// Hash tiles are public; bundles of entries, which hold orders and names, are for readers.
-async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<String>) -> Result<Response, HubError> {
+async fn tile(
+    State(hub): State<Hub>,
+    reader: Result<Reader, HubError>,
+    Path(path): Path<String>,
+) -> Result<Response, HubError> {
     let unknown = || HubError::NotFound(format!("there is no tile {path}"));
+    let resource = format!("tile/{path}").parse()?;
+    let _turn = hub.turn(reader.is_ok()).await;
     let client = hub.inner.store.reader().await?;
-    let bytes = match format!("tile/{path}").parse()? {
+    let bytes = match resource {
         Resource::Hashes(id, width) => {
             let tile = "SELECT hashes FROM tiles WHERE level = $1 AND n = $2";
             let row = client.query_opt(tile, &[&i16::from(id.level), &number(id.index)]).await?;
@@ -288,7 +341,7 @@ async fn tile(State(hub): State<Hub>, headers: HeaderMap, Path(path): Path<Strin
             hashes.get(..width as usize * 32).ok_or_else(unknown)?.to_vec()
         }
         Resource::Entries(index, width) => {
-            hub.check_reader(&headers)?;
+            reader?;
             let first = number(index.saturating_mul(256));
             let leaves = "SELECT body FROM leaves WHERE idx >= $1 AND idx < $2 ORDER BY idx";
             let rows = client.query(leaves, &[&first, &first.saturating_add(i64::from(width))]).await?;
@@ -323,8 +376,8 @@ impl IntoResponse for HubError {
 
 /// A request that a governor signed.
 trait FromMember {
-    /// The key that must have signed it.
-    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError>;
+    /// The governor that must have signed it.
+    fn governor(&self) -> &str;
 
     /// Whether the database can store it: what it refuses would fail everybody's messages of the same moment.
     fn is_sound(&self) -> bool;
@@ -358,8 +411,8 @@ impl FromMember for Beat {
             })
     }
 
-    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
-        hub.key_of(&self.governor).await
+    fn governor(&self) -> &str {
+        &self.governor
     }
 }
 
@@ -369,8 +422,8 @@ impl FromMember for Reserve {
             && self.wants.iter().all(|want| is_name(&want.counter) && is_number(want.number))
     }
 
-    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
-        hub.key_of(&self.governor).await
+    fn governor(&self) -> &str {
+        &self.governor
     }
 }
 
@@ -379,8 +432,8 @@ impl FromMember for Records {
         is_text(&self.governor) && is_number(self.size) && is_number(self.until)
     }
 
-    async fn key(&self, hub: &Hub) -> Result<VerifierKey, HubError> {
-        hub.key_of(&self.governor).await
+    fn governor(&self) -> &str {
+        &self.governor
     }
 }
 
@@ -388,6 +441,8 @@ impl FromMember for Records {
 const MAX_TEXT_BYTES: usize = 256;
 /// The longest checkpoint. Two of them fit into one leaf of the log.
 const MAX_NOTE_BYTES: usize = 8 << 10;
+/// The pause between two readings of all members' keys.
+const KEYS_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 const CONSOLE: &str = include_str!("console.html");
 const MEMBERS: &str = "SELECT id, groups, order_seq, refused::text, open_actions, size, anchored_at, copied, seen_at, \
     skew_ms, permit_until, trouble, permit_hub FROM governors ORDER BY id";

@@ -100,6 +100,10 @@ struct Inner {
     clock: clock::HubClock,
     // Keys do not change after enrolment.
     keys: Mutex<HashMap<String, VerifierKey>>,
+    // The time at which all keys were read last. It is locked while they are read.
+    keys_read: tokio::sync::Mutex<Option<tokio::time::Instant>>,
+    // Taken while the database is used for a caller that is not known.
+    strangers: tokio::sync::Semaphore,
     // Whether this hub has compared the log with what witnesses and files have: the database may say so of an earlier copy.
     has_compared: AtomicBool,
     // Wakes the sequencer for an order.
@@ -192,6 +196,8 @@ impl Hub {
             reservations,
             clock: clock::HubClock::new(),
             keys: Mutex::default(),
+            keys_read: tokio::sync::Mutex::default(),
+            strangers: tokio::sync::Semaphore::new(STRANGERS),
             has_compared: AtomicBool::new(false),
             leaves: tokio::sync::Notify::new(),
             problem: Mutex::default(),
@@ -252,5 +258,7 @@ fn random() -> String {
 
 /// Requests that wait for the next transaction; further callers wait for room.
 const QUEUE: usize = 16_384;
+/// Connections to the database, of those of [`store`], that callers who are not known use at once.
+const STRANGERS: usize = 2;
 /// The pause after the database failed, and between two looks for news.
 const PAUSE: Duration = Duration::from_millis(100);

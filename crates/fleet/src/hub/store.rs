@@ -43,8 +43,10 @@ impl Store {
         config.load_balance_hosts(LoadBalanceHosts::Random);
         config.connect_timeout(CONNECT_TIMEOUT).application_name("rulekeep-fleet-hub");
         // Longer than any wait of a hub: a cancelled commit that waits for the standby counts as a success.
+        // A hub that is cut off keeps no members locked for the others.
         config.options(
-            "-c statement_timeout=120000 -c lock_timeout=5000 -c default_transaction_isolation=read\\ committed",
+            "-c statement_timeout=120000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=10000 \
+             -c default_transaction_isolation=read\\ committed",
         );
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for certificate in ca.into_iter().flat_map(CertificateDer::pem_slice_iter) {

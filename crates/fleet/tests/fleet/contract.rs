@@ -247,9 +247,9 @@ async fn a_long_body_of_a_stranger_is_not_read() {
     let member = fleet.member("first").await;
     let other = CheckpointKey::generate("first", &SystemEntropy).unwrap();
     let long = "x".repeat(MAX_STRANGERS_BYTES + 1);
-    for (key, says) in [(&other, "at most 65536 bytes"), (&member.key, "invalid type")] {
+    for (key, status, says) in [(&other, 403, "not signed by first"), (&member.key, 400, "invalid type")] {
         let answer = post::<rulekeep_fleet::wire::Answer>(fleet.hub.address(), key, "/fleet/v1/beat", &long).await;
-        let why = refusal(answer, 400);
+        let why = refusal(answer, status);
         assert!(why.contains(says), "{why}");
     }
     for (token, says) in [("", "at most 65536 bytes"), ("authorization: Bearer readers\r\n", "expected value")] {

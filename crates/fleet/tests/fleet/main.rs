@@ -9,6 +9,7 @@ mod contract;
 mod faults;
 mod members;
 mod promises;
+mod strangers;
 #[allow(dead_code)] // the load program uses the rest
 mod support;
 

@@ -14,13 +14,16 @@ use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::place::Place;
+
 /// The progress of a connection with its last request. Clones refer to the same connection. Only the task that serves
 /// it changes it, except for bodies that are dropped elsewhere.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Course(Arc<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    place: Place,
     /// A request's head has arrived, and its response is not written completely.
     answering: AtomicBool,
     /// The response's body has been taken completely, or is no longer wanted.
@@ -30,6 +33,11 @@ struct State {
 }
 
 impl Course {
+    pub(super) fn new(place: Place) -> Self {
+        let [answering, handed_over, body_left] = [const { AtomicBool::new(false) }; 3];
+        Self(Arc::new(State { place, answering, handed_over, body_left }))
+    }
+
     pub(super) fn is_answering(&self) -> bool {
         self.0.answering.load(Ordering::Acquire)
     }
@@ -39,10 +47,11 @@ impl Course {
     }
 
     /// Records a request whose head has arrived. Its body fails unless it ends within `timeout`.
-    pub(super) fn begin(&self, request: hyper::Request<Incoming>, timeout: Duration) -> hyper::Request<Body> {
+    pub(super) fn begin(&self, mut request: hyper::Request<Incoming>, timeout: Duration) -> hyper::Request<Body> {
         self.0.handed_over.store(false, Ordering::Release);
         self.0.body_left.store(false, Ordering::Release);
         self.0.answering.store(true, Ordering::Release);
+        request.extensions_mut().insert(self.0.place.clone());
         request.map(|body| {
             if body.is_end_stream() {
                 return Body::new(body);
@@ -164,6 +173,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushing<S> {
         // A successful flush means that all data has been written.
         if flushed.is_ready() && self.course.0.handed_over.swap(false, Ordering::AcqRel) {
             self.course.0.answering.store(false, Ordering::Release);
+            self.course.0.place.release();
         }
         flushed
     }

@@ -21,6 +21,7 @@ use super::caller::Caller;
 use super::connection::Late;
 use super::idempotency;
 use super::openapi;
+use super::place::Place;
 use crate::calls::{Entry, Job, Size, Spec, Subject, Verb};
 use crate::calls::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused};
@@ -71,6 +72,9 @@ impl App {
                 return response;
             }
         };
+        if let Some(place) = parts.extensions.get::<Place>() {
+            place.keep();
+        }
         let allowance = admitted.allowance();
         let mut response = match self.perform(entry, admitted, parts, body).await {
             Err(refusal) => frame.refusal(&refusal),

@@ -30,6 +30,7 @@ mod error_code;
 mod handle;
 mod idempotency;
 mod openapi;
+mod place;
 mod server;
 mod stall;
 
@@ -40,6 +41,7 @@ use axum::extract::Request as HttpRequest;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 pub use caller::Caller;
+pub use place::Place;
 pub use server::{Server, ServerError, TlsFault};
 
 use crate::calls::{CALLS, Entry, Verb};

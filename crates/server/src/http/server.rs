@@ -1,7 +1,6 @@
 //! Connections: accepted, limited in time, size and number, and drained at the end.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use super::caller::Caller;
 use super::connection::{self, Course};
 use super::descriptors;
 use super::handle::Ending;
+use super::place::{Place, Room};
 use super::stall::Stalling;
 
 /// Serves a router over HTTP/1.1, with TLS if a certificate is given.
@@ -117,8 +117,9 @@ impl Server {
         self
     }
 
-    /// Sets the maximum number of connections; further ones wait to be accepted. Default: 10,000. On Linux the number
-    /// is also limited by the process's limit of open files when serving starts, of which a quarter is reserved.
+    /// Sets the maximum number of connections. A further one gets the place of the one that has been open for longest
+    /// without a known caller ([`Place`]). Default: 10,000. On Linux the number is also limited by the process's limit
+    /// of open files when serving starts, of which a quarter is reserved.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections.clamp(1, Semaphore::MAX_PERMITS);
         self
@@ -167,7 +168,7 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServerError> {
         let most = descriptors::room().map_or(self.connections, |room| room.min(self.connections));
-        let places = Arc::new(Semaphore::new(most));
+        let room = Room::new(most);
         let (end, ended) = watch::channel(());
         let router = router.layer(Extension(Ending(ended.clone())));
         let mut shutdown = std::pin::pin!(shutdown);
@@ -178,16 +179,22 @@ impl Server {
                 biased;
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => continue,
-                accepted = accept(&listener, &places) => accepted,
+                accepted = listener.accept() => accepted,
             };
-            let Ok((stream, peer, place)) = accepted else {
+            let Ok((stream, peer)) = accepted else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
+            let place = tokio::select! {
+                () = &mut shutdown => break,
+                place = room.enter() => place,
+            };
             let (server, router, ended) = (self.clone(), router.clone(), ended.clone());
             connections.spawn(async move {
-                server.connection(stream, peer, router, ended).await;
-                drop(place);
+                tokio::select! {
+                    () = server.connection(stream, peer, place.clone(), router, ended) => {}
+                    () = place.lost() => {}
+                }
             });
         }
         drop((listener, end));
@@ -195,16 +202,16 @@ impl Server {
         tokio::time::timeout(self.drain, finished).await.map_err(|_| ServerError::NotDrained(self.drain))
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, router: Router, mut ended: Ended) {
+    async fn connection(&self, stream: TcpStream, peer: SocketAddr, place: Place, router: Router, mut ended: Ended) {
         // A response is written at once; otherwise its last packet could be delayed.
         let _ = stream.set_nodelay(true);
-        let Some(tls) = &self.tls else { return self.requests(stream, peer, router, ended).await };
+        let Some(tls) = &self.tls else { return self.requests(stream, peer, place, router, ended).await };
         let accepted = tokio::select! {
             accepted = tokio::time::timeout(self.handshake_timeout, tls.accept(stream)) => accepted,
             _ = ended.changed() => return,
         };
         if let Ok(Ok(stream)) = accepted {
-            self.requests(stream, peer, router, ended).await;
+            self.requests(stream, peer, place, router, ended).await;
         }
     }
 
@@ -212,10 +219,11 @@ impl Server {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
+        place: Place,
         router: Router,
         mut ended: Ended,
     ) {
-        let course = Course::default();
+        let course = Course::new(place);
         let stream = course.over(Stalling::new(stream, self.write_timeout));
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let mut request = course.begin(request, self.body_timeout);
@@ -264,13 +272,4 @@ impl std::fmt::Debug for Server {
         let has_tls = self.tls.is_some();
         f.debug_struct("Server").field("tls", &has_tls).field("connections", &self.connections).finish_non_exhaustive()
     }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, place))
 }

@@ -10,6 +10,7 @@ use rulekeep_fleet::cosignature::WitnessKey;
 use rulekeep_fleet::hub::{Found, Hub, Members, Settings};
 use rulekeep_fleet::order::SignedOrder;
 use rulekeep_fleet::wire::Standing;
+use rulekeep_server::http::Server;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -67,10 +68,15 @@ impl RunningHub {
     }
 
     pub(crate) async fn try_start(options: &HubOptions) -> Result<Self, String> {
+        Self::served_by(server(), options).await
+    }
+
+    /// One behind a server with other settings.
+    pub(crate) async fn served_by(server: Server, options: &HubOptions) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let settings = options.settings();
-        let address = runtime.spawn(serve(settings)).await.expect("no panic");
+        let address = runtime.spawn(serve(server, settings)).await.expect("no panic");
         match address {
             Ok(address) => Ok(Self { api: Api(address), runtime: Some(runtime) }),
             Err(why) => {
@@ -92,12 +98,17 @@ impl Drop for RunningHub {
 }
 
 /// Starts a hub on a free port, in the background.
-async fn serve(settings: Settings) -> Result<SocketAddr, String> {
+async fn serve(server: Server, settings: Settings) -> Result<SocketAddr, String> {
     let hub = Hub::start(settings).await.map_err(|error| error.to_string())?;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
-    tokio::spawn(async move { axum::serve(listener, hub.router()).await });
+    tokio::spawn(server.serve(listener, hub.router(), std::future::pending()));
     Ok(address)
+}
+
+/// The server of `rulekeep fleet hub`.
+fn server() -> Server {
+    Server::new().max_connections(20_000)
 }
 
 /// A hub as a process of this test program, ended by `kill -9`.
@@ -112,7 +123,19 @@ const LISTENS: &str = "the hub listens on ";
 
 impl HubProcess {
     pub(crate) fn start(options: &HubOptions) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
+        Self::start_by(Command::new(std::env::current_exe().expect("this program")), options)
+    }
+
+    /// One that can open so many files.
+    pub(crate) fn with_files(files: u32, options: &HubOptions) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\"")]);
+        shell.arg(std::env::current_exe().expect("this program"));
+        Self::start_by(shell, options)
+    }
+
+    fn start_by(mut command: Command, options: &HubOptions) -> Self {
+        let mut child = command
             .args(["--exact", "a_hub_for_other_tests", "--nocapture"])
             .env(OPTIONS, serde_json::to_string(options).expect("JSON"))
             .stdout(Stdio::piped())
@@ -153,7 +176,7 @@ pub(crate) fn be_a_hub() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let address = serve(options.settings()).await.expect("the hub starts");
+        let address = serve(server(), options.settings()).await.expect("the hub starts");
         println!("{LISTENS}{address}");
         std::future::pending::<()>().await;
     });

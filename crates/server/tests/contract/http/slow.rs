@@ -89,17 +89,40 @@ fn a_client_that_reads_no_answers_is_cut_off() {
 }
 
 #[test]
-fn past_the_most_connections_one_waits_for_another() {
-    let live = Live::with(Server::new().max_connections(2));
+fn a_new_connection_gets_the_place_of_the_oldest_stranger() {
+    let live = Live::with(Server::new().max_connections(4));
     let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent);
-    let (mut first, mut second, mut third) = (live.client(), live.client(), live.client());
-    first.ask(&asked).ok();
-    second.ask(&asked).ok();
-    third.send(asked.bytes()).unwrap();
-    third.stream.get_ref().set_read_timeout(Some(SHORT)).unwrap();
-    assert!(third.answer().is_err(), "a third was served");
-    third.stream.get_ref().set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    drop(first);
-    third.answer().unwrap().ok();
-    second.ask(&asked).ok();
+    let mut known = live.client();
+    let mut strangers: Vec<_> = (0..3).map(|_| live.client()).collect();
+    // The answer makes it the newest.
+    known.ask(&asked).ok();
+    strangers[2].send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow:").unwrap();
+    for oldest in &mut strangers {
+        live.ask(&asked).ok();
+        assert!(oldest.is_closed());
+    }
+    known.ask(&asked).ok();
+}
+
+#[test]
+fn a_call_with_a_key_keeps_its_place_among_strangers() {
+    let live = Live::with(Server::new().max_connections(4).body_timeout(Duration::from_secs(3_600)));
+    let body = reading("a").to_string();
+    let mut half = live.client();
+    half.send(head(&live).replace("100", &body.len().to_string())).unwrap();
+    for _ in 0..100 {
+        live.ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
+    }
+    half.send(body).unwrap();
+    half.answer().unwrap().ok();
+}
+
+#[test]
+fn calls_with_keys_leave_a_quarter_of_the_places() {
+    let live = Live::with(Server::new().max_connections(4).body_timeout(Duration::from_secs(3_600)));
+    let mut held: Vec<_> = (0..8).map(|_| live.client()).collect();
+    for client in &mut held {
+        client.send(head(&live)).unwrap();
+    }
+    live.ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
 }
