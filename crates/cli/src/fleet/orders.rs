@@ -204,6 +204,7 @@ pub(super) fn give(verb: Verb) -> Result<ExitCode, Failed> {
     let founds = matches!(command, Command::Organisation(_)) && by.trusted.anchor()?.is_none();
     let chain = by.chain(founds)?;
     let order = Order::next(&chain, SystemClock.now(), command);
+    order.check_document().map_err(|error| error.to_string())?;
     let signed = order.sign(&by.keys()?).map_err(|error| error.to_string())?;
     by.give(chain, &signed, by.out.as_ref())
 }

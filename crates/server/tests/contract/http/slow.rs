@@ -94,6 +94,10 @@ fn a_new_connection_gets_the_place_of_the_oldest_stranger() {
     let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent);
     let mut known = live.client();
     let mut strangers: Vec<_> = (0..3).map(|_| live.client()).collect();
+    for stranger in &mut strangers {
+        // Once it is answered, it has its place.
+        assert_eq!(stranger.ask(&Ask::new("GET", "/v1/agents/a")).status, 401);
+    }
     // The answer makes it the newest.
     known.ask(&asked).ok();
     strangers[2].send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow:").unwrap();
