@@ -49,6 +49,8 @@ mod past;
 mod record;
 mod roster;
 mod rules;
+#[cfg(test)]
+mod stall_tests;
 mod state_kinds;
 mod states;
 mod status;

@@ -30,8 +30,8 @@ impl Escalations<'_> {
     /// [`Error::Conflict`] while the escalation is pending; when it was rejected, has expired or was claimed; when the
     /// intent is not the approved one or its evidence cannot be read any more; when other policies are in force, the
     /// agent may not act, its task is no longer open, or the governor needs a permit and has none. [`Error::ProofNotFound`]. [`Error::StorageUnavailable`] or
-    /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
-    /// consumed.
+    /// [`Error::ChainBroken`] when the claim cannot be recorded, and [`Error::Withdrawn`] when the agent was stopped or the
+    /// permit ended meanwhile; then nothing is granted, and the approval may be consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.inner.approvals.end_if_due(id);
         let open = self.inner.approvals.open_escalation(id)?;
@@ -39,7 +39,7 @@ impl Escalations<'_> {
         let (enforcement, sequence) = self.inner.approvals.claim_open(&open, intent)?;
         // A claim lost in a crash could be repeated, so it must be on disk.
         self.inner.base.log.settle_in_any_case(sequence)?;
-        Ok(enforcement)
+        self.inner.roster.handed_out(enforcement)
     }
 
     /// Waits up to `timeout` for the reviewers and claims their approval. Returns `None` while they have not answered,
@@ -184,7 +184,8 @@ impl Approvals {
             return Err(conflict(format!("{id} cannot be claimed now: the policies would deny it; ask again")));
         }
         let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
-        let sequence = loop {
+        let (sequence, interventions) = loop {
+            let interventions = self.roster.stops.interventions().count();
             let agent = cell.read();
             let stops = self.roster.stops.load();
             if let Some(why) = stops.refusal(&agent) {
@@ -193,7 +194,7 @@ impl Approvals {
             if let Some(sequence) =
                 self.base.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
             {
-                break sequence;
+                break (sequence, interventions);
             }
         };
         // The approval is consumed from here on, even if this entry does not become durable.
@@ -203,7 +204,7 @@ impl Approvals {
         self.queue.changed(before, &record);
         let enforcement = answered(answer, grant);
         let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
-        Ok((self.roster.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
+        Ok((self.roster.granting(enforcement, &record.agent_id, now, is_low_read, interventions), sequence))
     }
 
     /// Returns whether the intent comes from the escalated text: two texts can be parsed to the same intent.
@@ -269,7 +270,8 @@ impl EscalationClaim {
     fn claim_open(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
         let approvals = &self.ending.approvals;
         let (enforcement, sequence) = approvals.claim_open(open, &self.intent)?;
-        Ok(PendingEnforcement::new(enforcement, approvals.base.log.ticket_in_any_case(sequence)))
+        let ticket = approvals.base.log.ticket_in_any_case(sequence);
+        Ok(PendingEnforcement::new(enforcement, ticket, &approvals.roster))
     }
 }
 

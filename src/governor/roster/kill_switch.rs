@@ -31,7 +31,7 @@ impl KillSwitch<'_> {
     /// in the reasoning of each denial.
     ///
     /// The call does not wait for decisions in flight: after its entry in the log, no request of the stopped agents is
-    /// granted or escalated.
+    /// granted or escalated, and a grant that is not on disk yet is not handed out.
     ///
     /// # Errors
     ///
