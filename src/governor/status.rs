@@ -152,6 +152,9 @@ impl Governor {
                     .to_owned(),
             );
         }
+        warnings.extend(log.view_mended.iter().map(|found| {
+            format!("the index differed from the journal and was rebuilt ({found}): somebody or a fault changed the store's folder")
+        }));
         degraded_if(is_lost)
     }
 

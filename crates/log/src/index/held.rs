@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use super::posting::Posting;
+use super::posting::{Block, Posting};
 use super::{ALL, Index, List, RecordFacts};
 use crate::store::ViewError;
 use rulekeep_types::{AgentId, Outcome, Sequence};
@@ -55,6 +55,8 @@ pub(crate) struct HeldSums {
 pub(crate) struct HoldPlace {
     list: u32,
     block: usize,
+    /// The last record read of the list.
+    last: Option<Sequence>,
 }
 
 impl Index {
@@ -65,7 +67,7 @@ impl Index {
         let mut budget = BLOCKS_AT_ONCE;
         while budget > 0 {
             if place.list != ALL && place.list as usize >= self.entities.len() {
-                *place = HoldPlace { list: ALL, block: 0 };
+                *place = HoldPlace { list: ALL, ..HoldPlace::default() };
             }
             let Some(list) = self.list(place.list) else { return Err(ViewError::Disagrees("a list is missing")) };
             let count = list.leaves().len();
@@ -73,14 +75,13 @@ impl Index {
             let mut sum = 0_u64;
             let first = match list {
                 List::Few(few) => {
-                    few.postings().iter().for_each(|posting| sum = sum.wrapping_add(held.rule.of_posting(*posting)));
+                    sum = held.rule.of_block(few, &mut place.last)?;
                     0
                 }
                 List::Many(tree) => {
                     for number in place.block..until {
-                        for posting in self.held_block(place.list, number)?.postings() {
-                            sum = sum.wrapping_add(held.rule.of_posting(*posting));
-                        }
+                        let block = self.held_block(place.list, number)?;
+                        sum = sum.wrapping_add(held.rule.of_block(&block, &mut place.last)?);
                     }
                     if place.block == 0 { 0 } else { tree.leaves().get(place.block).map_or(0, |leaf| leaf.first.get()) }
                 }
@@ -99,13 +100,13 @@ impl Index {
                 held.sums.intents = sum;
                 return Ok(false);
             } else {
-                *place = HoldPlace { list: place.list + 1, block: 0 };
+                *place = HoldPlace { list: place.list + 1, ..HoldPlace::default() };
             }
         }
         Ok(true)
     }
 
-    fn held_block(&self, list: u32, number: usize) -> Result<std::borrow::Cow<'_, super::Block>, ViewError> {
+    fn held_block(&self, list: u32, number: usize) -> Result<std::borrow::Cow<'_, Block>, ViewError> {
         let number = super::block_number(number)?;
         match self.dirty.block((list, number)) {
             Some(block) => Ok(std::borrow::Cow::Borrowed(block)),
@@ -124,6 +125,13 @@ pub(crate) struct Holding {
 impl Holding {
     pub(crate) fn new() -> Self {
         Self { rule: Rule { begin: u64::MAX, ..Rule::default() }, sums: HeldSums::default() }
+    }
+
+    /// Reads all of an index that nobody changes meanwhile.
+    pub(crate) fn all(index: &Index) -> Result<Held, ViewError> {
+        let (mut place, mut holding) = (HoldPlace::default(), Self::new());
+        while index.hold(&mut place, &mut holding)? {}
+        Ok(holding.done())
     }
 
     /// Completes the reading.
@@ -166,8 +174,17 @@ impl Held {
 }
 
 impl HeldSums {
-    /// Adds a record of the journal.
-    pub(crate) fn add_record(&mut self, rule: &Rule, sequence: Sequence, facts: &RecordFacts<'_>) {
+    /// Returns an entity that was seen, by its ID.
+    pub(crate) fn known(&self, entity: &str) -> Option<&AgentId> {
+        self.entities.get_key_value(entity).map(|(entity, _)| entity)
+    }
+
+    /// Adds a record of the journal. Without a rule only its entity becomes known.
+    pub(crate) fn add_record(&mut self, rule: Option<&Rule>, sequence: Sequence, facts: &RecordFacts<'_>) {
+        let Some(rule) = rule else {
+            self.of(facts.entity);
+            return;
+        };
         let posting = Posting::new(sequence, facts.time.as_millis(), facts.decision, facts.risk, facts.score);
         let hash = rule.of_posting(posting);
         self.add(rule, facts.entity, sequence, sequence, hash);
@@ -192,10 +209,14 @@ impl HeldSums {
         self.intents = self.intents.wrapping_add(other.intents);
     }
 
+    fn of(&mut self, entity: &AgentId) -> &mut u64 {
+        self.entities.entry(entity.clone()).or_default()
+    }
+
     fn add(&mut self, rule: &Rule, entity: &AgentId, record: Sequence, at: Sequence, hash: u64) {
         let pieces = rule.entities.get(entity).map_or(&[][..], Vec::as_slice);
         if at.get() < applied(pieces, record).unwrap_or(rule.begin) {
-            let total = self.entities.entry(entity.clone()).or_default();
+            let total = self.of(entity);
             *total = total.wrapping_add(hash);
         }
         if at.get() < applied(&rule.all, record).unwrap_or(rule.begin) {
@@ -205,6 +226,18 @@ impl HeldSums {
 }
 
 impl Rule {
+    /// The sum over a block of a list, of which `last` is the last record so far. A sum does not show the order.
+    fn of_block(&self, block: &Block, last: &mut Option<Sequence>) -> Result<u64, ViewError> {
+        let mut sum = 0_u64;
+        for posting in block.postings() {
+            if last.replace(posting.sequence()).is_some_and(|last| last >= posting.sequence()) {
+                return Err(ViewError::Disagrees("a list is not in order"));
+            }
+            sum = sum.wrapping_add(self.of_posting(*posting));
+        }
+        Ok(sum)
+    }
+
     fn of_posting(&self, posting: Posting) -> u64 {
         let outcome = posting.outcome().map_or(0, |outcome| self.of_outcome(posting.sequence(), outcome));
         let record = posting.without_outcome();

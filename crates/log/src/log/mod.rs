@@ -9,6 +9,7 @@ mod tree;
 mod verify;
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -39,6 +40,8 @@ pub struct ProofLog {
     // Taken by the first caller that closes the log.
     pub(super) open: Mutex<Option<Open>>,
     pub(super) behind: Behind,
+    /// The folder of a store that is open read-only; its persisted index is compared but not used.
+    pub(super) beside: Option<PathBuf>,
 }
 
 /// Resources of an open log.
@@ -71,6 +74,8 @@ pub struct LogState {
     /// A write failed.
     pub has_failed: bool,
     pub view_lost: bool,
+    /// The difference from the journal because of which the index was rebuilt since the log was opened.
+    pub view_mended: Option<String>,
     /// Descriptions of overdue files beside the entries.
     pub overdue: Vec<String>,
     /// Number of records whose evidence was found in a file although it had been erased.
@@ -262,6 +267,7 @@ impl ProofLog {
             has_failed: matches!(refusal, Some(Refusal::Failed(_))),
             refusing: refusal.map(|refusal| refusal.error().to_string()),
             view_lost: self.parts.index.is_view_lost(),
+            view_mended: self.parts.index.mended().cloned(),
             overdue: self.parts.journal.overdue.degrading(),
             erased_evidence: self.parts.maintenance.erased_evidence(),
         }

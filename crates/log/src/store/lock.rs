@@ -26,6 +26,12 @@ pub enum LockError {
 }
 
 impl FolderLock {
+    /// Locks the folder for a moment in which nothing is written to it; `None` if it is locked.
+    pub(crate) fn peek(folder: &RealFiles) -> Option<File> {
+        let file = folder.handle().ok()?;
+        FileExt::try_lock(&file).ok().map(|()| file)
+    }
+
     /// Locks the folder through its handle, so that deleting a file cannot remove the lock. Waits up to a second for
     /// a holder that is about to release it.
     pub(crate) fn acquire(folder: &RealFiles) -> Result<Self, LockError> {

@@ -30,6 +30,11 @@ impl RealFiles {
         self.folder.lockable()
     }
 
+    /// Returns a separate handle, which can be locked.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.folder.handle()
+    }
+
     /// Returns a path to a name in the folder, for a library that opens files by path. Valid as long as this value.
     pub(crate) fn path_to(&self, name: &str) -> PathBuf {
         self.folder.path().unwrap_or_else(|| self.path.clone()).join(name)
@@ -181,6 +186,10 @@ mod place {
 
         pub(super) fn lockable(&self) -> io::Result<File> {
             fs::accessat(&self.0, ".", Access::WRITE_OK, AtFlags::empty())?;
+            self.handle()
+        }
+
+        pub(super) fn handle(&self) -> io::Result<File> {
             self.open_dir(Path::new("")).map(File::from)
         }
 
@@ -259,6 +268,10 @@ mod place {
 
         pub(super) fn lockable(&self) -> io::Result<File> {
             OpenOptions::new().create(true).truncate(false).write(true).open(self.0.join(lock::NAME))
+        }
+
+        pub(super) fn handle(&self) -> io::Result<File> {
+            File::open(self.0.join(lock::NAME))
         }
 
         pub(super) fn path(&self) -> Option<PathBuf> {
