@@ -264,6 +264,12 @@ pub enum Error {
         #[source]
         cause: Option<Cause>,
     },
+    /// The process was forked after the governor was opened. Only the process that opened a governor can use it.
+    #[error("this governor was opened by process {opened_by}, from which this one was forked; open one after the fork")]
+    OtherProcess {
+        /// The process that opened the governor.
+        opened_by: u32,
+    },
     /// A bug in this library.
     #[error("internal error: {message}")]
     Internal {
@@ -313,7 +319,7 @@ impl Error {
             Self::RateLimited { .. } => error_code::RATE_LIMITED,
             Self::Internal { .. } => error_code::INTERNAL,
             Self::ChainBroken { .. } | Self::Contradicted { .. } => error_code::CHAIN_BROKEN,
-            Self::StorageUnavailable { .. } => error_code::STORAGE_UNAVAILABLE,
+            Self::StorageUnavailable { .. } | Self::OtherProcess { .. } => error_code::STORAGE_UNAVAILABLE,
         }
     }
 

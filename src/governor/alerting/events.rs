@@ -101,7 +101,7 @@ impl Governor {
     /// [`Error::InvalidQuery`] when `after` is not an event of this log; [`Error::InvalidInput`] for a malformed agent
     /// id; [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn subscribe(&self, filter: &EventFilter) -> Result<Subscription, Error> {
-        self.inner.alerting.subscribe(filter)
+        self.inner.here()?.alerting.subscribe(filter)
     }
 }
 

@@ -33,7 +33,7 @@ impl Escalations<'_> {
     /// [`Error::ChainBroken`] when the claim cannot be recorded, and [`Error::Withdrawn`] when the agent was stopped or the
     /// permit ended meanwhile; then nothing is granted, and the approval may be consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.inner.approvals.end_if_due(id);
+        self.inner.here()?.approvals.end_if_due(id);
         let open = self.inner.approvals.open_escalation(id)?;
         self.inner.tasks.check_task_of(id.proof_id())?;
         let (enforcement, sequence) = self.inner.approvals.claim_open(&open, intent)?;
@@ -50,7 +50,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::claim`].
     pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
-        while let Some((state, left)) = self.inner.approvals.wait_shortly(id, deadline) {
+        while let Some((state, left)) = self.inner.here()?.approvals.wait_shortly(id, deadline) {
             match state {
                 EscalationState::Approved => return self.claim(id, intent).map(Some),
                 EscalationState::Pending if left.is_zero() => return Ok(None),
@@ -67,7 +67,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::get`].
     pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
-        while let Some((state, left)) = self.inner.approvals.wait_shortly(id, deadline) {
+        while let Some((state, left)) = self.inner.here()?.approvals.wait_shortly(id, deadline) {
             if state != EscalationState::Pending || left.is_zero() {
                 break;
             }
@@ -81,7 +81,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`] for an unknown escalation.
     pub fn claim_async(self, id: EscalationId, intent: &Intent) -> Result<EscalationClaim, Error> {
-        self.inner.approvals.escalation(id)?;
+        self.inner.here()?.approvals.escalation(id)?;
         Ok(EscalationClaim { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
@@ -105,7 +105,7 @@ impl Escalations<'_> {
     /// The errors of [`Governor::enforce`](crate::Governor::enforce) and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
         // The decision is made on the parser's result, so that is what the approval covers.
-        let intent = self.inner.intake.inputs.bound(Cow::Borrowed(intent))?;
+        let intent = self.inner.here()?.intake.inputs.bound(Cow::Borrowed(intent))?;
         let enforcement = self.inner.decider.enforce(&intent, RiskSource::Caller)?;
         if enforcement.decision != Decision::Escalate {
             return Ok(enforcement);
@@ -279,6 +279,7 @@ impl Future for EscalationClaim {
     type Output = Result<Enforcement, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.ending.approvals.base.log.check_process()?;
         if self.taken.is_none() {
             let Some(open) = ready!(self.ending.poll(context)) else {
                 return Poll::Ready(self.ending.approvals.refusal_of(self.ending.id));
@@ -310,6 +311,9 @@ struct Ending {
 impl Ending {
     /// The approved, unclaimed escalation; `None` if it has ended.
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
+        if self.approvals.base.log.check_process().is_err() {
+            return Poll::Ready(None);
+        }
         let open = self.approvals.queue.open(self.id);
         if let Some(open) = &open
             && open.wake(&mut self.place, context.waker())

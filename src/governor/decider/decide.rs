@@ -46,7 +46,7 @@ impl Governor {
     /// when it was recorded, but the agent was stopped or the permit ended before the call returned. After any error the
     /// action is not allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.inner.decider.enforce(intent, RiskSource::Caller)
+        self.inner.here()?.decider.enforce(intent, RiskSource::Caller)
     }
 
     /// Decides on an intent like [`Governor::enforce`], without waiting for the disk. The result can be awaited or
@@ -59,7 +59,7 @@ impl Governor {
     ///
     /// The errors of [`Governor::enforce`]; the result reports errors that occur later.
     pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
-        self.inner.decider.enforce_pending(intent)
+        self.inner.here()?.decider.enforce_pending(intent)
     }
 
     /// Parses a request and decides on it in one call.
@@ -68,7 +68,7 @@ impl Governor {
     ///
     /// The errors of [`Governor::parse`] and of [`Governor::enforce`].
     pub fn enforce_input<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
-        self.inner.decider.enforce_input(agent_id, input.into())
+        self.inner.here()?.decider.enforce_input(agent_id, input.into())
     }
 }
 

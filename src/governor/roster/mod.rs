@@ -98,6 +98,9 @@ impl GrantAuthority for Roster {
     }
 
     fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
+        if let Err(error) = self.base.log.check_process() {
+            return Some(error.to_string());
+        }
         if self.base.log.is_closed() {
             return Some("the governor was closed".to_owned());
         }

@@ -8,8 +8,9 @@
 //! time; later statements of the journal do not count for it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::thread;
 
 use super::posting::{Block, Posting};
 use super::{ALL, Index, List, RecordFacts};
@@ -57,6 +58,8 @@ pub(crate) struct HoldPlace {
     block: usize,
     /// The last record read of the list.
     last: Option<Sequence>,
+    /// The list of all records and the intents are not read.
+    is_of_entities: bool,
 }
 
 impl Index {
@@ -67,6 +70,9 @@ impl Index {
         let mut budget = BLOCKS_AT_ONCE;
         while budget > 0 {
             if place.list != ALL && place.list as usize >= self.entities.len() {
+                if place.is_of_entities {
+                    return Ok(false);
+                }
                 *place = HoldPlace { list: ALL, ..HoldPlace::default() };
             }
             let Some(list) = self.list(place.list) else { return Err(ViewError::Disagrees("a list is missing")) };
@@ -100,7 +106,7 @@ impl Index {
                 held.sums.intents = sum;
                 return Ok(false);
             } else {
-                *place = HoldPlace { list: place.list + 1, ..HoldPlace::default() };
+                *place = HoldPlace { list: place.list + 1, block: 0, last: None, ..*place };
             }
         }
         Ok(true)
@@ -127,11 +133,24 @@ impl Holding {
         Self { rule: Rule { begin: u64::MAX, ..Rule::default() }, sums: HeldSums::default() }
     }
 
-    /// Reads all of an index that nobody changes meanwhile.
+    /// Reads all of an index that nobody changes meanwhile, in two threads.
     pub(crate) fn all(index: &Index) -> Result<Held, ViewError> {
-        let (mut place, mut holding) = (HoldPlace::default(), Self::new());
-        while index.hold(&mut place, &mut holding)? {}
-        Ok(holding.done())
+        let applied = index.totals.applied.entries;
+        let rule = |secret| Rule { secret, begin: applied, intents: applied, ..Rule::default() };
+        let secret = RandomState::new();
+        let read = |mut place: HoldPlace| {
+            let mut holding = Self { rule: rule(secret.clone()), sums: HeldSums::default() };
+            while index.hold(&mut place, &mut holding)? {}
+            Ok::<_, ViewError>(holding.sums)
+        };
+        let (entities, all) = thread::scope(|scope| {
+            let entities = scope.spawn(|| read(HoldPlace { is_of_entities: true, ..HoldPlace::default() }));
+            let all = read(HoldPlace { list: ALL, ..HoldPlace::default() });
+            (entities.join().unwrap_or(Err(ViewError::Panicked("while it was read".to_owned()))), all)
+        });
+        let mut sums = entities?;
+        sums.join(all?);
+        Ok(Held { rule: Arc::new(rule(secret)), sums })
     }
 
     /// Completes the reading.
@@ -181,10 +200,7 @@ impl HeldSums {
 
     /// Adds a record of the journal. Without a rule only its entity becomes known.
     pub(crate) fn add_record(&mut self, rule: Option<&Rule>, sequence: Sequence, facts: &RecordFacts<'_>) {
-        let Some(rule) = rule else {
-            self.of(facts.entity);
-            return;
-        };
+        let Some(rule) = rule else { return self.add_to(facts.entity, 0) };
         let posting = Posting::new(sequence, facts.time.as_millis(), facts.decision, facts.risk, facts.score);
         let hash = rule.of_posting(posting);
         self.add(rule, facts.entity, sequence, sequence, hash);
@@ -209,15 +225,17 @@ impl HeldSums {
         self.intents = self.intents.wrapping_add(other.intents);
     }
 
-    fn of(&mut self, entity: &AgentId) -> &mut u64 {
-        self.entities.entry(entity.clone()).or_default()
+    fn add_to(&mut self, entity: &AgentId, hash: u64) {
+        match self.entities.get_mut(entity) {
+            Some(total) => *total = total.wrapping_add(hash),
+            None => _ = self.entities.insert(entity.clone(), hash),
+        }
     }
 
     fn add(&mut self, rule: &Rule, entity: &AgentId, record: Sequence, at: Sequence, hash: u64) {
         let pieces = rule.entities.get(entity).map_or(&[][..], Vec::as_slice);
         if at.get() < applied(pieces, record).unwrap_or(rule.begin) {
-            let total = self.of(entity);
-            *total = total.wrapping_add(hash);
+            self.add_to(entity, hash);
         }
         if at.get() < applied(&rule.all, record).unwrap_or(rule.begin) {
             self.all = self.all.wrapping_add(hash);
@@ -241,15 +259,23 @@ impl Rule {
     fn of_posting(&self, posting: Posting) -> u64 {
         let outcome = posting.outcome().map_or(0, |outcome| self.of_outcome(posting.sequence(), outcome));
         let record = posting.without_outcome();
-        self.secret.hash_one((0_u8, record.packed(), record.time)).wrapping_add(outcome)
+        self.of_words(record.packed(), record.time.cast_unsigned()).wrapping_add(outcome)
     }
 
     fn of_outcome(&self, record: Sequence, outcome: Outcome) -> u64 {
-        self.secret.hash_one((1_u8, record, outcome))
+        self.of_words(record.get() | (outcome as u64 + 1) << KIND_AT, u64::MAX)
     }
 
     fn of_intent(&self, mark: u32, sequence: u64) -> u64 {
-        self.secret.hash_one((2_u8, mark, sequence))
+        self.of_words(sequence | 3 << KIND_AT, mark.into())
+    }
+
+    /// Hashes two words. INVARIANT: the two highest bits of the first are 0 for a posting, and for an outcome its number; an
+    /// intent, with 3, has a smaller second word than an outcome.
+    fn of_words(&self, first: u64, second: u64) -> u64 {
+        let mut hasher = self.secret.build_hasher();
+        hasher.write(&(u128::from(first) << 64 | u128::from(second)).to_le_bytes());
+        hasher.finish()
     }
 }
 
@@ -259,5 +285,7 @@ fn applied(pieces: &[Piece], record: Sequence) -> Option<u64> {
     pieces.get(behind.checked_sub(1)?).map(|piece| piece.applied)
 }
 
+/// Position of the bits that tell kinds of statements apart.
+const KIND_AT: u32 = 62;
 /// Number of blocks read at once, during which the writer must wait.
 const BLOCKS_AT_ONCE: usize = if cfg!(test) { 2 } else { 256 };

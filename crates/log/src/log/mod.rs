@@ -107,6 +107,11 @@ impl ProofLog {
         Ok(None)
     }
 
+    /// Fails in a process that was forked after the log was opened, without waiting for anything.
+    pub fn check_process(&self) -> Result<(), Error> {
+        self.parts.check_process()
+    }
+
     /// Returns whether the log is closed.
     pub fn is_closed(&self) -> bool {
         self.parts.index.is_closed()
@@ -231,6 +236,7 @@ impl ProofLog {
     /// Waits for the background verification started by the open, if any. Unverified data must not be written to the
     /// journal as if the journal had stated it.
     pub fn wait_verified(&self) -> Result<(), Error> {
+        self.check_process()?;
         self.behind.wait();
         match self.verification_state() {
             VerificationState::Verified => Ok(()),
@@ -370,6 +376,14 @@ impl ProofLog {
 
 impl Drop for ProofLog {
     fn drop(&mut self) {
+        if self.check_process().is_err() {
+            // The threads to wait for and the locks to release are those of another process. What is never dropped writes
+            // nothing.
+            std::mem::forget(Arc::clone(&self.parts));
+            std::mem::forget(self.open.try_lock().map(|mut open| open.take()));
+            self.behind.abandon();
+            return;
+        }
         // Errors are reported by `close`; a drop ignores them.
         let _ = self.close();
     }

@@ -196,6 +196,7 @@ impl ProofLog {
             ),
             index: IndexPart::new(index, view, options.cache_bytes),
             maintenance: Maintenance::default(),
+            opened_by: std::process::id(),
         };
         parts.maintenance.note_erased_evidence(erased_evidence);
         parts.maintenance.set_believes(is_believed);

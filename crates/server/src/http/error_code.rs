@@ -130,7 +130,7 @@ pub(super) mod tests {
         ],
         [
             "STORAGE_UNAVAILABLE",
-            "The store cannot be used: it is closed, a write failed, the disk is full, or another process has it.",
+            "The store cannot be used: it is closed, a write failed, the disk is full, another process has it, or this process was forked after it was opened.",
             "Read the message, correct the cause, then try again.",
         ],
     ];

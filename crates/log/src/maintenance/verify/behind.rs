@@ -100,6 +100,11 @@ impl Behind {
         }
     }
 
+    /// Forgets the thread, which does not exist in a forked process.
+    pub(crate) fn abandon(&self) {
+        std::mem::forget(self.thread.try_lock().map(|mut thread| thread.take()));
+    }
+
     /// Stops it after the segments it is working on.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
