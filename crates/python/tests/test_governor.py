@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 import time
+from functools import partial
 
 import pytest
 import rulekeep
@@ -160,7 +161,8 @@ def test_a_forked_process_gets_an_error_and_the_parent_goes_on(tmp_path):
         before = governor.verify()["records"]
 
         def ask(results):
-            for call in (lambda: governor.enforce("a", "Read notes.txt"), lambda: governor.query("a"), governor.verify):
+            decide = partial(governor.enforce, agent_id="a", input="Read notes.txt")
+            for call in (decide, partial(governor.query, "a"), governor.verify):
                 results.put(code_of(call))
 
         context = multiprocessing.get_context("fork")
@@ -170,5 +172,5 @@ def test_a_forked_process_gets_an_error_and_the_parent_goes_on(tmp_path):
         child.join(30)
         assert child.exitcode == 0
         assert [results.get() for _ in range(3)] == [("STORAGE_UNAVAILABLE", True)] * 3
-        governor.enforce("a", "Read notes.txt")
+        governor.enforce(agent_id="a", input="Read notes.txt")
         assert governor.verify()["records"] == before + 1

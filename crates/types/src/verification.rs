@@ -171,8 +171,8 @@ pub struct Checked {
     pub from: u64,
     /// The position after the last verified entry; `None` if a break was found.
     pub until: Option<ChainPosition>,
-    /// Whether everything the index says about records, outcomes and intents was compared with the journal. It is not for
-    /// a range, in a broken log, or in a store that another process has open.
+    /// True if the index's records, outcomes and intents were compared with the journal. A range, a broken log and a store
+    /// that another process has open are verified without.
     pub is_index_compared: bool,
     /// The torn tail that was set aside when the log was opened: a write that was cut short before it was acknowledged.
     /// It is neither damage nor tampering, and the chain continues without it.

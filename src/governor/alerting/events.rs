@@ -257,7 +257,9 @@ impl Subscription {
 
     /// Releases its cursor, if any, for other readers.
     fn free(&self) {
-        if let (Some(reader), Some(alerting)) = (&self.reader, self.alerting.upgrade()) {
+        if let (Some(reader), Some(alerting)) = (&self.reader, self.alerting.upgrade())
+            && alerting.base.log.check_process().is_ok()
+        {
             alerting.free_cursor(reader);
         }
     }

@@ -326,8 +326,10 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let open = self.approvals.queue.open(self.id);
-        if let (Some(place), Some(open)) = (self.place, open) {
+        let is_here = self.approvals.base.log.check_process().is_ok();
+        if let Some(place) = self.place.filter(|_| is_here)
+            && let Some(open) = self.approvals.queue.open(self.id)
+        {
             open.forget(place);
         }
     }

@@ -317,7 +317,7 @@ struct ReadLog {
     is_believed: bool,
     /// The reason the index cannot be used.
     view_error: Option<ViewError>,
-    /// It can be read, and says something else than the journal.
+    /// The index can be read, but differs from the journal.
     differs: bool,
     /// A record whose evidence is missing without an erasure.
     unexplained: Option<Breakage>,
