@@ -130,11 +130,8 @@ fn a_forked_process_is_refused_and_its_parent_goes_on() {
     let mut process = ChildProcess::start("forked::child_that_forks_and_decides", &folder);
     assert_eq!(process.heard().as_deref(), Some("dropped"), "every call is refused, and nothing hangs");
     let mut ids: Vec<ProofId> = Vec::new();
-    loop {
-        match process.heard().expect("the parent goes on").split_once(' ') {
-            Some((_, id)) => ids.push(id.parse().unwrap()),
-            None => break,
-        }
+    while let Some((_, id)) = process.heard().expect("the parent goes on").split_once(' ') {
+        ids.push(id.parse().unwrap());
     }
     let governor = opened(&folder);
     assert!(ids.len() == 20 && ids.iter().all(|id| governor.log().record(id).is_ok()));

@@ -375,10 +375,10 @@ impl<'a> Reading<'a> {
                 Ok(())
             });
         }
-        if record.get() >= self.range.first {
-            if let Some(rule) = &self.range.rule {
-                self.held.add_outcome(rule, &entry.entity_id, record, entry.outcome, frame.sequence);
-            }
+        if record.get() >= self.range.first
+            && let Some(rule) = &self.range.rule
+        {
+            self.held.add_outcome(rule, &entry.entity_id, record, entry.outcome, frame.sequence);
         }
         self.feed(frame, |index| index.add_outcome(&entry.entity_id, record, entry.outcome));
     }

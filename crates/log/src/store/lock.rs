@@ -59,7 +59,7 @@ impl FolderLock {
             let is_left = is_inherited && owner::has_ended(folder);
             left_since = left_since.filter(|_| is_left).or_else(|| is_left.then(Instant::now));
             if (!is_inherited || left_since.is_some_and(|since| since.elapsed() >= LEFT))
-                && let Some(owner) = owner::claim(folder)
+                && let Ok(owner) = owner::claim(folder)
             {
                 folder.own(owner.clone(), is_inherited);
                 return Ok(Self { folder: file, owner, process: std::process::id() });
@@ -95,28 +95,34 @@ impl Drop for FolderLock {
 pub(super) mod owner {
     use std::fs::File;
     use std::hash::{BuildHasher, RandomState};
+    use std::io;
     use std::os::unix::fs::FileExt;
     use std::path::Path;
     use std::sync::{Arc, LazyLock};
 
     use rustix::fs::{FlockOperation, fcntl_lock};
+    use rustix::io::Errno;
     use rustix::process::{Flock, FlockType, fcntl_getlk};
 
     use super::super::files::OpenMode;
     use super::super::real::RealFiles;
 
-    /// Locks `LOCK` for this process and names it there. Returns `None` if another process has it, and `Some(None)` if
-    /// there cannot be such a file.
-    pub(super) fn claim(folder: &RealFiles) -> Option<Option<Arc<File>>> {
+    /// Locks `LOCK` for this process and names it there; `None` if there cannot be such a file. Fails if a process has it.
+    pub(super) fn claim(folder: &RealFiles) -> io::Result<Option<Arc<File>>> {
         let open = |mode| folder.open_file(Path::new(super::NAME), mode);
-        let Ok(file) = open(OpenMode::Write).or_else(|_| open(OpenMode::Create)) else { return Some(None) };
+        let Ok(file) = open(OpenMode::Write).or_else(|_| open(OpenMode::Create)) else { return Ok(None) };
         // The POSIX lock does not keep this process itself out.
         if named(&file).as_deref() == Some(name().as_bytes()) {
-            return None;
+            return Err(io::ErrorKind::WouldBlock.into());
         }
-        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(held @ (Errno::AGAIN | Errno::ACCESS)) => return Err(held.into()),
+            // The file system has no such locks.
+            Err(_) => return Ok(None),
+            Ok(()) => {}
+        }
         let named = file.set_len(0).and_then(|()| file.write_all_at(name().as_bytes(), 0));
-        Some(named.is_ok().then(|| Arc::new(file)))
+        Ok(named.is_ok().then(|| Arc::new(file)))
     }
 
     /// Returns whether `LOCK` names another process that does not hold it.
@@ -155,12 +161,13 @@ pub(super) mod owner {
 #[cfg(not(unix))]
 pub(super) mod owner {
     use std::fs::File;
+    use std::io;
     use std::sync::Arc;
 
     use super::super::real::RealFiles;
 
-    pub(super) fn claim(_: &RealFiles) -> Option<Option<Arc<File>>> {
-        Some(None)
+    pub(super) fn claim(_: &RealFiles) -> io::Result<Option<Arc<File>>> {
+        Ok(None)
     }
 
     pub(super) fn has_ended(_: &RealFiles) -> bool {
