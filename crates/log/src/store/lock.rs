@@ -83,7 +83,7 @@ impl Drop for FolderLock {
             return;
         }
         if let Some(owner) = &self.owner {
-            owner::release(owner);
+            owner::release(&self.folder, owner);
         }
         // Closing the handle does not release a lock that a forked process has too.
         let _ = FileExt::unlock(&self.folder);
@@ -100,7 +100,7 @@ pub(super) mod owner {
     use std::path::Path;
     use std::sync::{Arc, LazyLock};
 
-    use rustix::fs::{FlockOperation, fcntl_lock};
+    use rustix::fs::{AtFlags, FlockOperation, fcntl_lock, unlinkat};
     use rustix::io::Errno;
     use rustix::process::{Flock, FlockType, fcntl_getlk};
 
@@ -145,9 +145,10 @@ pub(super) mod owner {
         let _ = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
     }
 
-    pub(super) fn release(file: &File) {
-        // A folder whose file names nobody was not left.
+    pub(super) fn release(folder: &File, file: &File) {
+        // An empty file names nobody, if it cannot be deleted.
         let _ = file.set_len(0);
+        let _ = unlinkat(folder, super::NAME, AtFlags::empty());
         let _ = fcntl_lock(file, FlockOperation::NonBlockingUnlock);
     }
 
@@ -176,7 +177,7 @@ pub(super) mod owner {
 
     pub(crate) fn renew(_: &File) {}
 
-    pub(super) fn release(_: &File) {}
+    pub(super) fn release(_: &File, _: &File) {}
 }
 
 /// The file that names the holder; where handles of folders cannot be locked, it is locked itself.
