@@ -141,7 +141,9 @@ impl Governor {
         let text = command.call();
         let input = Input::new(&text).context(&context);
         let decided = match command.task {
-            Some(task) => self.inner.tasks.enforce_input_under(task, Some(agent_id), input),
+            Some(task) => {
+                self.inner.here().and_then(|here| here.tasks.enforce_input_under(task, Some(agent_id), input))
+            }
             None => self.enforce_input(agent_id, input),
         };
         let decided = decided.map_err(GuardError::Undecided)?;

@@ -89,7 +89,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::Conflict`] when a follower of this name is running.
     pub fn attach(self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
-        let mut followers = self.inner().extensions.followers.hold();
+        let mut followers = self.inner().here()?.extensions.followers.hold();
         if followers.contains_key(name) {
             return conflict(format!("this governor has its {name} already: clone that one"));
         }
@@ -132,7 +132,7 @@ impl<'a> Extension<'a> {
         let sequence = self.put(key, Some(value), cause)?;
         match wait {
             Wait::Enqueued => Ok(()),
-            Wait::Committed => self.inner().base.log.settle(sequence),
+            Wait::Committed => self.inner().here()?.base.log.settle(sequence),
             Wait::OnDisk => self.inner().base.log.settle_in_any_case(sequence),
         }
     }
@@ -166,7 +166,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::StorageUnavailable`] when they cannot be read.
     pub fn secrets(self) -> Result<Option<Vec<u8>>, Error> {
-        self.inner().base.log.kept_secrets()
+        self.inner().here()?.base.log.kept_secrets()
     }
 
     /// Stores secrets in a file beside the journal and replaces the previous ones.
@@ -175,7 +175,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::StorageUnavailable`] when they cannot be written.
     pub fn keep_secrets(self, content: &[u8]) -> Result<(), Error> {
-        self.inner().base.log.keep_secrets(content)
+        self.inner().here()?.base.log.keep_secrets(content)
     }
 
     /// Waits until the log is verified. Its content must not be published before.
@@ -184,7 +184,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::ChainBroken`] when the log does not verify.
     pub fn wait_until_verified(self) -> Result<(), Error> {
-        self.inner().base.log.wait_verified()
+        self.inner().here()?.base.log.wait_verified()
     }
 
     /// Returns the position of the next log entry.
@@ -205,7 +205,7 @@ impl<'a> Extension<'a> {
     /// [`Error::NotFound`]; [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn event(self, id: EventId) -> Result<Event, Error> {
         let unknown = || Error::not_found("event", id);
-        let mut feed = self.inner().base.log.feed(Some(id.sequence()));
+        let mut feed = self.inner().here()?.base.log.feed(Some(id.sequence()));
         if feed.behind() == 0 {
             return Err(unknown());
         }
@@ -222,7 +222,7 @@ impl<'a> Extension<'a> {
     ///
     /// The errors of [`Subscription::acknowledge`].
     pub fn acknowledge(self, reader: &Reader, event: EventId) -> Result<(), Error> {
-        self.inner().alerting.acknowledge(reader, event)
+        self.inner().here()?.alerting.acknowledge(reader, event)
     }
 
     /// Releases a cursor before its subscription is dropped; the subscription returns no more events.
@@ -237,7 +237,7 @@ impl<'a> Extension<'a> {
     ///
     /// The errors of [`Governor::enforce`]; [`Error::Forbidden`] for an intent that was not parsed, or too long ago.
     pub fn enforce_parsed(self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.inner().decider.enforce(intent, RiskSource::Parse)
+        self.inner().here()?.decider.enforce(intent, RiskSource::Parse)
     }
 
     /// Decides on an intent under a task like [`Task::enforce_intent`](crate::task::Task::enforce_intent), with the
@@ -248,7 +248,7 @@ impl<'a> Extension<'a> {
     /// The errors of [`Extension::enforce_parsed`]; [`Error::TaskNotFound`] if the intent's agent has no such task;
     /// [`Error::Conflict`] for a task that is not open.
     pub fn enforce_parsed_under(self, task: TaskId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.inner.tasks.enforce_intent_under(task, intent, RiskSource::Parse)
+        self.governor.inner.here()?.tasks.enforce_intent_under(task, intent, RiskSource::Parse)
     }
 
     /// Decides on an input under a task like [`Task::enforce_input`](crate::task::Task::enforce_input), for callers
@@ -264,7 +264,7 @@ impl<'a> Extension<'a> {
         agent_id: &str,
         input: Input<'_>,
     ) -> Result<InputEnforcement, Error> {
-        self.governor.inner.tasks.enforce_input_under(task, Some(agent_id), input)
+        self.governor.inner.here()?.tasks.enforce_input_under(task, Some(agent_id), input)
     }
 
     /// Returns the tool, the arguments and the context of the request to decide on for a command, see

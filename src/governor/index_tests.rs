@@ -6,7 +6,7 @@ use crate::model::KillSwitchScope;
 use crate::model::{OpenVerification, VerificationState};
 use crate::store::{BlockBatch, Blocks};
 use crate::task::TaskRequest;
-use crate::{Agent, Decision, Durability, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
+use crate::{Agent, Decision, Durability, Governor, Intent, Outcome, PolicySet, ProofQuery, RiskLevel, Tier};
 
 fn edit_view(folder: &Path, edit: impl FnOnce(&Blocks, &mut BlockBatch)) {
     let blocks = Blocks::open(Some(&folder.join("view")), 1 << 20).unwrap();
@@ -138,6 +138,36 @@ fn what_loosens_is_not_in_force_over_a_forged_index() {
             if lifts { governor.kill_switch().lift(&stop, "ops", "") } else { governor.policies().load(all.clone()) };
         assert_eq!(refused.unwrap_err().code(), "CHAIN_BROKEN", "lifts: {lifts}");
         assert_eq!((governor.policies().current().digest(), governor.kill_switch().list().len()), (before, 1));
+    }
+}
+
+#[test]
+fn a_denial_hidden_by_the_index_is_shown_with_a_warning() {
+    for when in [OpenVerification::Before, OpenVerification::Behind] {
+        let dir = tempfile::tempdir().unwrap();
+        let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
+        let ask = |capability, risk| Intent::new("bad", "do_it", risk, [capability]).unwrap();
+        governor.enforce(&ask("document:read", RiskLevel::Low)).unwrap();
+        let denied = governor.enforce(&ask("permission:admin", RiskLevel::Critical)).unwrap();
+        assert_eq!(denied.decision, Decision::Deny);
+        governor.close().unwrap();
+        drop(governor);
+        edit_view(dir.path(), |blocks, batch| {
+            let (key, mut page) = blocks.scan(b"e").unwrap().swap_remove(0);
+            let start = page.windows(3).position(|id| id == b"bad").unwrap() + 4;
+            // The decision, the risk and the outcome of a posting are in its eighth byte.
+            page.swap(start + 7, start + 16 + 7);
+            batch.put(&key, &page);
+        });
+        let governor = Governor::builder().verification(when).open(dir.path()).unwrap();
+        governor.inner.base.log.wait_verified().unwrap();
+        let denials = governor.query(&ProofQuery::entity("bad").decision(Decision::Deny)).unwrap().items;
+        assert_eq!(denials.iter().map(|record| record.id).collect::<Vec<_>>(), [denied.proof_id], "{when:?}");
+        let warnings = governor.status().warnings;
+        assert!(warnings.iter().any(|warning| warning.contains("index differed")), "{when:?}: {warnings:?}");
+        let found = governor.verify().unwrap();
+        assert!(found.valid && found.index_differed.is_none());
+        assert_eq!(governor.enforce(&ask("document:read", RiskLevel::Low)).unwrap().decision, Decision::Allow);
     }
 }
 

@@ -49,6 +49,8 @@ mod past;
 mod record;
 mod roster;
 mod rules;
+#[cfg(test)]
+mod stall_tests;
 mod state_kinds;
 mod states;
 mod status;
@@ -209,7 +211,7 @@ impl Governor {
     /// [`Error::InvalidInput`] for an empty input or a context deeper than 32 levels, [`Error::PayloadTooLarge`] for an
     /// input or context over 64 KiB, [`Error::AgentNotFound`].
     pub fn parse<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseResult, Error> {
-        Ok(self.inner.intake.parsed(agent_id, input.into())?.result)
+        Ok(self.inner.here()?.intake.parsed(agent_id, input.into())?.result)
     }
 
     /// Returns a page of the matching proof records, newest first by default.
@@ -219,7 +221,7 @@ impl Governor {
     /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
     /// the log cannot be read.
     pub fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
-        self.inner.base.log.query(query)
+        self.inner.here()?.base.log.query(query)
     }
 
     /// Computes statistics over an agent's records: of all time (`..`), or of a range of chrono's UTC times, both ends
@@ -230,7 +232,7 @@ impl Governor {
     /// [`Error::InvalidQuery`], which names the parameter; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when
     /// the log cannot be read.
     pub fn stats(&self, entity_id: &str, period: impl Into<Period>) -> Result<ProofStats, Error> {
-        self.inner.base.log.stats(entity_id, period.into())
+        self.inner.here()?.base.log.stats(entity_id, period.into())
     }
 
     /// The agents: register, read, change and suspend them.
@@ -281,10 +283,26 @@ impl Governor {
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn close(&self) -> Result<(), Error> {
         // First, because the threads stopped next may wait for it.
-        self.inner.base.log.stop_verifying();
+        self.inner.here()?.base.log.stop_verifying();
         self.inner.extensions.running().iter().for_each(|follower| follower.stop());
         self.inner.alerting.write_cursors(None);
         self.inner.base.log.close()
+    }
+}
+
+impl Inner {
+    /// The parts, unless this process was forked from the one that opened the governor.
+    fn here(&self) -> Result<&Self, Error> {
+        self.base.log.check_process().map(|()| self)
+    }
+}
+
+impl Drop for Governor {
+    fn drop(&mut self) {
+        // In a forked process the threads to wait for do not exist, and the locks to release are its parent's.
+        if self.inner.here().is_err() {
+            std::mem::forget(Arc::clone(&self.inner));
+        }
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::Conflict`] where the clock does not tell the time since boot.
     pub fn require_permit(self) -> Result<(), Error> {
-        self.inner().roster.permits.require(&*self.inner().base.clock)
+        self.inner().here()?.roster.permits.require(&*self.inner().base.clock)
     }
 
     /// Replaces the permit in force, also by one that ends earlier.
@@ -84,7 +84,7 @@ impl<'a> Extension<'a> {
     #[cfg(feature = "checkpoints")]
     pub fn tree_head(self) -> Result<(u64, Digest), Error> {
         self.wait_until_verified()?;
-        self.inner().base.log.tree_head()
+        self.inner().here()?.base.log.tree_head()
     }
 
     /// Returns the inclusion proof (RFC 6962) of the entry at `index` in the tree over the first `size` entries. A
@@ -96,6 +96,6 @@ impl<'a> Extension<'a> {
     /// [`Error::StorageUnavailable`] when it cannot be read.
     #[cfg(feature = "checkpoints")]
     pub fn inclusion(self, index: u64, size: u64) -> Result<Vec<Digest>, Error> {
-        self.inner().base.log.inclusion(index, size)
+        self.inner().here()?.base.log.inclusion(index, size)
     }
 }

@@ -28,6 +28,14 @@ impl Governor {
     /// after about two seconds and reports it.
     pub fn status(&self) -> SystemStatus {
         let inner = &*self.inner;
+        if let Err(error) = inner.here() {
+            let no = Health::Unhealthy;
+            let (average, latency) = inner.decider.latency.over_window(inner.decider.opened.elapsed());
+            let metrics = Metrics::new(0, 0, average, 0, 0, latency);
+            let mut status = SystemStatus::new(0, Components::new(no, no, no, no, no), metrics, inner.base.clock.now());
+            status.warnings.push(error.to_string());
+            return status;
+        }
         // Earlier decisions are counted; a log that cannot keep up shows in the health.
         let probe = inner.base.log.probe(PATIENCE);
         let log = inner.base.log.state();
@@ -152,6 +160,9 @@ impl Governor {
                     .to_owned(),
             );
         }
+        warnings.extend(log.view_mended.iter().map(|found| {
+            format!("the index differed from the journal and was rebuilt ({found}): somebody or a fault changed the store's folder")
+        }));
         degraded_if(is_lost)
     }
 

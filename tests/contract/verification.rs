@@ -6,9 +6,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use common::{Sample, decide, in_folder, in_memory};
-use rulekeep::proof::{
-    ChainPosition, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView, ViewFinding,
-};
+use rulekeep::proof::{ChainPosition, OpenVerification, VerificationState, VerifyOptions, VerifySince};
 use rulekeep::{Decision, Governor, Outcome};
 use serde_json::json;
 
@@ -26,7 +24,7 @@ fn decide_some(governor: &Governor, count: usize) {
 fn what_a_verification_says_in_json_is_what_the_contract_has() {
     let governor = in_memory();
     decide(&governor, "a");
-    let found = governor.log().verify(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
+    let found = governor.log().verify(&VerifyOptions::new()).unwrap();
     assert_eq!(json!(found), json!({"valid": true, "records": 1, "headHash": found.head_hash}));
 }
 
@@ -150,12 +148,12 @@ fn a_torn_tail_that_was_set_aside_is_told_as_one() {
 fn the_view_of_an_intact_store_agrees() {
     let sample = Sample::new(60);
     let governor = Sample::builder().open(sample.folder()).unwrap();
-    let compare = VerifyOptions::new().view(VerifyView::Compare);
-    assert_eq!(governor.log().verify(&compare).unwrap().checked.view, ViewFinding::Agrees);
+    let found = governor.verify().unwrap();
+    assert!(found.checked.is_index_compared && found.index_differed.is_none());
     let id = decide(&governor, "a");
     governor.report(&id, Outcome::Failure).unwrap();
-    let found = governor.log().verify(&compare).unwrap();
-    assert_eq!((found.checked.view, found.checked.from), (ViewFinding::Agrees, 0));
+    let found = governor.verify().unwrap();
+    assert_eq!((found.index_differed, found.checked.from), (None, 0));
 }
 
 #[test]

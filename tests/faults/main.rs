@@ -6,6 +6,8 @@ mod common;
 
 mod bad_input;
 mod flips;
+#[cfg(unix)]
+mod forked;
 mod ground;
 mod kill;
 mod power_cut;

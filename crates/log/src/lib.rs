@@ -50,7 +50,6 @@ pub use queue::Durability;
 pub use rulekeep_types::{
     Breakage, BrokenKind, ChainPosition, Checked, Digest, LogProgress, OpenVerification, Order, OutcomeReport, Period,
     ProofCursor, ProofId, ProofPage, ProofStats, Sequence, Verification, VerificationState, VerifyOptions, VerifySince,
-    VerifyView, ViewFinding,
 };
 
 #[doc(hidden)]

@@ -18,6 +18,8 @@ pub(crate) struct Parts {
     pub(super) journal: JournalPart,
     /// Erasing, archiving and verifying.
     pub(super) maintenance: Maintenance,
+    /// The process that opened the log.
+    pub(super) opened_by: u32,
 }
 
 impl Parts {
@@ -34,8 +36,15 @@ impl Parts {
         self.journal.breakage.get().cloned()
     }
 
+    /// Fails in a forked process, where no thread writes and a lock may be held for ever.
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        let opened_by = self.opened_by;
+        if opened_by == std::process::id() { Ok(()) } else { Err(Error::OtherProcess { opened_by }) }
+    }
+
     /// Waits until everything enqueued before this call is in the index.
     pub(super) fn catch_up(&self) -> Result<(), Error> {
+        self.check_process()?;
         self.index.check_open()?;
         let enqueued = self.queue.ordered();
         if !self.journal.progress.has_applied(enqueued) {

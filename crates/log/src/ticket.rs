@@ -31,6 +31,7 @@ impl Ticket {
 
     /// Blocks until the entry is durable, or will never be.
     pub fn wait(&self) -> Result<(), Error> {
+        self.parts.check_process()?;
         if self.is_awaited { self.answer(self.parts.journal.progress.wait_durable(self.sequence)) } else { Ok(()) }
     }
 
@@ -38,6 +39,9 @@ impl Ticket {
     pub fn look(&self) -> Option<Result<(), Error>> {
         if !self.is_awaited {
             return Some(Ok(()));
+        }
+        if let Err(error) = self.parts.check_process() {
+            return Some(Err(error));
         }
         self.parts.journal.progress.is_durable(self.sequence).map(|is_durable| self.answer(is_durable))
     }
@@ -47,6 +51,7 @@ impl Ticket {
         if !self.is_awaited {
             return Poll::Ready(Ok(()));
         }
+        self.parts.check_process()?;
         match self.parts.journal.progress.poll_durable(self.sequence, &mut self.place, context.waker()) {
             Some(is_durable) => Poll::Ready(self.answer(is_durable)),
             None => Poll::Pending,
@@ -60,7 +65,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
+        if let Some(place) = self.place.filter(|_| self.parts.check_process().is_ok()) {
             self.parts.journal.progress.forget(place);
         }
     }

@@ -1,8 +1,11 @@
 """The typed methods, errors, and what happens at the border between Python and Rust."""
 
+import multiprocessing
+import os
 import pickle
 import threading
 import time
+from functools import partial
 
 import pytest
 import rulekeep
@@ -141,3 +144,33 @@ def test_policies_can_be_a_text_in_both_formats():
     with pytest.raises(rulekeep.RulekeepError):
         rulekeep.Governor.open(policies="no-such-file.toml")
     assert rulekeep.__version__.count(".") == 2
+
+
+def code_of(call):
+    try:
+        call()
+    except rulekeep.RulekeepError as error:
+        return error.code, "forked" in error.message
+    return "none", False
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_gets_an_error_and_the_parent_goes_on(tmp_path):
+    with rulekeep.Governor.open(tmp_path / "store") as governor:
+        governor.agents.register("a", tier="T4")
+        before = governor.verify()["records"]
+
+        def ask(results):
+            decide = partial(governor.enforce, agent_id="a", input="Read notes.txt")
+            for call in (decide, partial(governor.query, "a"), governor.verify):
+                results.put(code_of(call))
+
+        context = multiprocessing.get_context("fork")
+        results = context.SimpleQueue()
+        child = context.Process(target=ask, args=(results,))
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        assert [results.get() for _ in range(3)] == [("STORAGE_UNAVAILABLE", True)] * 3
+        governor.enforce(agent_id="a", input="Read notes.txt")
+        assert governor.verify()["records"] == before + 1

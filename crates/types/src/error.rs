@@ -186,6 +186,15 @@ pub enum Error {
         /// The current state and the conflicting request.
         message: String,
     },
+    /// A recorded decision was not handed out: while the disk was waited for, its agent was stopped, suspended or
+    /// retired, or the permit ended. The outcome UNKNOWN is recorded for it.
+    #[error("the decision {proof_id} was recorded but is not in force: {why}; the action is not allowed")]
+    Withdrawn {
+        /// The record of the decision.
+        proof_id: ProofId,
+        /// The reason the agent may not act.
+        why: String,
+    },
     /// A request text, context or body exceeds its maximum size.
     #[error("{what} has {size} bytes, at most {limit} are accepted")]
     PayloadTooLarge {
@@ -255,6 +264,12 @@ pub enum Error {
         #[source]
         cause: Option<Cause>,
     },
+    /// The process was forked after the governor was opened. Only the process that opened a governor can use it.
+    #[error("this governor was opened by process {opened_by}, from which this one was forked; open one after the fork")]
+    OtherProcess {
+        /// The process that opened the governor.
+        opened_by: u32,
+    },
     /// A bug in this library.
     #[error("internal error: {message}")]
     Internal {
@@ -298,13 +313,13 @@ impl Error {
             }
             Self::TaskNotFound { .. } => error_code::TASK_NOT_FOUND,
             Self::NotFound { .. } => error_code::NOT_FOUND,
-            Self::Conflict { .. } => error_code::CONFLICT,
+            Self::Conflict { .. } | Self::Withdrawn { .. } => error_code::CONFLICT,
             Self::PayloadTooLarge { .. } => error_code::PAYLOAD_TOO_LARGE,
             Self::InvalidPolicy { .. } | Self::PolicyFailed { .. } => error_code::POLICY_ERROR,
             Self::RateLimited { .. } => error_code::RATE_LIMITED,
             Self::Internal { .. } => error_code::INTERNAL,
             Self::ChainBroken { .. } | Self::Contradicted { .. } => error_code::CHAIN_BROKEN,
-            Self::StorageUnavailable { .. } => error_code::STORAGE_UNAVAILABLE,
+            Self::StorageUnavailable { .. } | Self::OtherProcess { .. } => error_code::STORAGE_UNAVAILABLE,
         }
     }
 
@@ -320,6 +335,7 @@ impl Error {
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
+            Self::Withdrawn { proof_id, .. } => Some(json!({ "proofId": proof_id })),
             Self::NotFound { id, .. } => Some(json!({ "id": id })),
             Self::TaskNotFound { task_id } => Some(json!({ "taskId": task_id })),
             Self::ProofElsewhere { proof_id, place } => Some(json!({ "proofId": proof_id, "place": place })),

@@ -89,8 +89,7 @@ pub use trust::{
     Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
 };
 pub use verification::{
-    ChainPosition, Checked, LogProgress, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView,
-    ViewFinding,
+    ChainPosition, Checked, LogProgress, OpenVerification, VerificationState, VerifyOptions, VerifySince,
 };
 #[doc(hidden)]
 pub use {

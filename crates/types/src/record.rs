@@ -322,6 +322,10 @@ pub struct Verification {
     /// Number of records whose erased evidence reappeared in a file; it has been erased again.
     #[serde(skip_serializing_if = "is_none_found")]
     pub erased_evidence_found: u64,
+    /// The first difference of the index from the journal, if there was one: queries may have left out or changed records.
+    /// The index has been rebuilt, or will be when the store is opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_differed: Option<String>,
     /// The range and parts that were verified.
     #[serde(skip)]
     pub checked: Checked,
@@ -331,7 +335,15 @@ impl Verification {
     /// Creates a result, which is valid if `first_broken` is `None`.
     pub fn new(records: u64, head_hash: Digest, first_broken: Option<Breakage>) -> Self {
         let valid = first_broken.is_none();
-        Self { valid, records, head_hash, first_broken, erased_evidence_found: 0, checked: Checked::default() }
+        Self {
+            valid,
+            records,
+            head_hash,
+            first_broken,
+            erased_evidence_found: 0,
+            index_differed: None,
+            checked: Checked::default(),
+        }
     }
 }
 

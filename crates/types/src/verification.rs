@@ -74,18 +74,6 @@ impl VerifySince {
     }
 }
 
-/// Whether a verification also compares the index with the journal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum VerifyView {
-    /// Skips the index (the default). Opening the log has already compared its checksums.
-    #[default]
-    Leave,
-    /// Compares everything the index holds about every record, outcome and intent. This reads the journal from the
-    /// first entry.
-    Compare,
-}
-
 /// A callback that receives the progress of a pass.
 #[derive(Clone)]
 pub struct OnProgress(pub Arc<dyn Fn(LogProgress) + Send + Sync>);
@@ -99,12 +87,12 @@ impl fmt::Debug for OnProgress {
 /// Options of a verification.
 ///
 /// ```
-/// use rulekeep::proof::{VerifyOptions, VerifySince, VerifyView};
+/// use rulekeep::proof::{VerifyOptions, VerifySince};
 /// use rulekeep::Governor;
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// let all = governor.log().verify(&VerifyOptions::new().view(VerifyView::Compare))?;
-/// assert!(all.valid);
+/// let all = governor.log().verify(&VerifyOptions::new())?;
+/// assert!(all.valid && all.checked.is_index_compared);
 /// // Later, only what has come since.
 /// let more = governor.log().verify(&VerifyOptions::new().since(VerifySince::LastVerified))?;
 /// assert_eq!(more.checked.from, all.checked.until.unwrap().entries);
@@ -115,7 +103,6 @@ impl fmt::Debug for OnProgress {
 #[allow(missing_docs)] // engines exchange it; the names say it
 pub struct VerifyOptions {
     pub since: VerifySince,
-    pub view: VerifyView,
     pub threads: usize,
     pub progress: Option<OnProgress>,
 }
@@ -129,12 +116,6 @@ impl VerifyOptions {
     /// Sets the starting position. Default: the first entry.
     pub fn since(mut self, since: VerifySince) -> Self {
         self.since = since;
-        self
-    }
-
-    /// Sets whether to compare the index with the journal too. Default: it does not.
-    pub fn view(mut self, view: VerifyView) -> Self {
-        self.view = view;
         self
     }
 
@@ -190,22 +171,10 @@ pub struct Checked {
     pub from: u64,
     /// The position after the last verified entry; `None` if a break was found.
     pub until: Option<ChainPosition>,
-    /// Result of comparing the index with the journal.
-    pub view: ViewFinding,
+    /// True if the index's records, outcomes and intents were compared with the journal. A range, a broken log and a store
+    /// that another process has open are verified without.
+    pub is_index_compared: bool,
     /// The torn tail that was set aside when the log was opened: a write that was cut short before it was acknowledged.
     /// It is neither damage nor tampering, and the chain continues without it.
     pub torn: Option<super::Recovered>,
-}
-
-/// Result of comparing the index with the journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ViewFinding {
-    /// The index was not compared, or the journal is broken.
-    #[default]
-    NotCompared,
-    /// The index agrees with the journal.
-    Agrees,
-    /// The index differed; the text says where first. It has been rebuilt from the journal.
-    Differed(String),
 }

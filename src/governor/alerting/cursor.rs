@@ -149,7 +149,7 @@ impl Log<'_> {
         if keys::Cursors::key(&name) == keys::Alerts::PREFIX {
             return Err(Error::input("cursor", "expected another name: this one is reserved for alert rules"));
         }
-        let reader = self.governor.inner.alerting.cursors.take(&name)?;
+        let reader = self.governor.inner.here()?.alerting.cursors.take(&name)?;
         match self.governor.inner.alerting.read_on(&name, filter) {
             Ok(mut subscription) => {
                 subscription.reader = Some(reader);
@@ -169,7 +169,7 @@ impl Log<'_> {
     /// [`Error::InvalidInput`] when no cursor has this name; [`Error::StorageUnavailable`] or [`Error::ChainBroken`]
     /// when it cannot be recorded.
     pub fn forget_cursor(self, name: &str) -> Result<(), Error> {
-        let mut cursors = self.governor.inner.alerting.cursors.kept.hold();
+        let mut cursors = self.governor.inner.here()?.alerting.cursors.kept.hold();
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
             return Err(Error::input("cursor", "no cursor has this name"));
         };

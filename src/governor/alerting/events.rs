@@ -101,7 +101,7 @@ impl Governor {
     /// [`Error::InvalidQuery`] when `after` is not an event of this log; [`Error::InvalidInput`] for a malformed agent
     /// id; [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn subscribe(&self, filter: &EventFilter) -> Result<Subscription, Error> {
-        self.inner.alerting.subscribe(filter)
+        self.inner.here()?.alerting.subscribe(filter)
     }
 }
 
@@ -257,7 +257,9 @@ impl Subscription {
 
     /// Releases its cursor, if any, for other readers.
     fn free(&self) {
-        if let (Some(reader), Some(alerting)) = (&self.reader, self.alerting.upgrade()) {
+        if let (Some(reader), Some(alerting)) = (&self.reader, self.alerting.upgrade())
+            && alerting.base.log.check_process().is_ok()
+        {
             alerting.free_cursor(reader);
         }
     }

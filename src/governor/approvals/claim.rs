@@ -30,16 +30,16 @@ impl Escalations<'_> {
     /// [`Error::Conflict`] while the escalation is pending; when it was rejected, has expired or was claimed; when the
     /// intent is not the approved one or its evidence cannot be read any more; when other policies are in force, the
     /// agent may not act, its task is no longer open, or the governor needs a permit and has none. [`Error::ProofNotFound`]. [`Error::StorageUnavailable`] or
-    /// [`Error::ChainBroken`] when the claim cannot be recorded; then nothing is granted, and the approval may be
-    /// consumed.
+    /// [`Error::ChainBroken`] when the claim cannot be recorded, and [`Error::Withdrawn`] when the agent was stopped or the
+    /// permit ended meanwhile; then nothing is granted, and the approval may be consumed.
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.inner.approvals.end_if_due(id);
+        self.inner.here()?.approvals.end_if_due(id);
         let open = self.inner.approvals.open_escalation(id)?;
         self.inner.tasks.check_task_of(id.proof_id())?;
         let (enforcement, sequence) = self.inner.approvals.claim_open(&open, intent)?;
         // A claim lost in a crash could be repeated, so it must be on disk.
         self.inner.base.log.settle_in_any_case(sequence)?;
-        Ok(enforcement)
+        self.inner.roster.handed_out(enforcement)
     }
 
     /// Waits up to `timeout` for the reviewers and claims their approval. Returns `None` while they have not answered,
@@ -50,7 +50,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::claim`].
     pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
-        while let Some((state, left)) = self.inner.approvals.wait_shortly(id, deadline) {
+        while let Some((state, left)) = self.inner.here()?.approvals.wait_shortly(id, deadline) {
             match state {
                 EscalationState::Approved => return self.claim(id, intent).map(Some),
                 EscalationState::Pending if left.is_zero() => return Ok(None),
@@ -67,7 +67,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::get`].
     pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
-        while let Some((state, left)) = self.inner.approvals.wait_shortly(id, deadline) {
+        while let Some((state, left)) = self.inner.here()?.approvals.wait_shortly(id, deadline) {
             if state != EscalationState::Pending || left.is_zero() {
                 break;
             }
@@ -81,7 +81,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`] for an unknown escalation.
     pub fn claim_async(self, id: EscalationId, intent: &Intent) -> Result<EscalationClaim, Error> {
-        self.inner.approvals.escalation(id)?;
+        self.inner.here()?.approvals.escalation(id)?;
         Ok(EscalationClaim { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
@@ -105,7 +105,7 @@ impl Escalations<'_> {
     /// The errors of [`Governor::enforce`](crate::Governor::enforce) and of [`Escalations::wait`].
     pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
         // The decision is made on the parser's result, so that is what the approval covers.
-        let intent = self.inner.intake.inputs.bound(Cow::Borrowed(intent))?;
+        let intent = self.inner.here()?.intake.inputs.bound(Cow::Borrowed(intent))?;
         let enforcement = self.inner.decider.enforce(&intent, RiskSource::Caller)?;
         if enforcement.decision != Decision::Escalate {
             return Ok(enforcement);
@@ -184,7 +184,8 @@ impl Approvals {
             return Err(conflict(format!("{id} cannot be claimed now: the policies would deny it; ask again")));
         }
         let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
-        let sequence = loop {
+        let (sequence, interventions) = loop {
+            let interventions = self.roster.stops.interventions().count();
             let agent = cell.read();
             let stops = self.roster.stops.load();
             if let Some(why) = stops.refusal(&agent) {
@@ -193,7 +194,7 @@ impl Approvals {
             if let Some(sequence) =
                 self.base.log.queue().change_unless_stopped(now, change(&next, "claimed")?, stops.epoch())?
             {
-                break sequence;
+                break (sequence, interventions);
             }
         };
         // The approval is consumed from here on, even if this entry does not become durable.
@@ -203,7 +204,7 @@ impl Approvals {
         self.queue.changed(before, &record);
         let enforcement = answered(answer, grant);
         let is_low_read = is_low_read(record.risk, &intent.required_capabilities);
-        Ok((self.roster.granting(enforcement, &record.agent_id, now, is_low_read), sequence))
+        Ok((self.roster.granting(enforcement, &record.agent_id, now, is_low_read, interventions), sequence))
     }
 
     /// Returns whether the intent comes from the escalated text: two texts can be parsed to the same intent.
@@ -269,7 +270,8 @@ impl EscalationClaim {
     fn claim_open(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
         let approvals = &self.ending.approvals;
         let (enforcement, sequence) = approvals.claim_open(open, &self.intent)?;
-        Ok(PendingEnforcement::new(enforcement, approvals.base.log.ticket_in_any_case(sequence)))
+        let ticket = approvals.base.log.ticket_in_any_case(sequence);
+        Ok(PendingEnforcement::new(enforcement, ticket, &approvals.roster))
     }
 }
 
@@ -277,6 +279,7 @@ impl Future for EscalationClaim {
     type Output = Result<Enforcement, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.ending.approvals.base.log.check_process()?;
         if self.taken.is_none() {
             let Some(open) = ready!(self.ending.poll(context)) else {
                 return Poll::Ready(self.ending.approvals.refusal_of(self.ending.id));
@@ -308,6 +311,9 @@ struct Ending {
 impl Ending {
     /// The approved, unclaimed escalation; `None` if it has ended.
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
+        if self.approvals.base.log.check_process().is_err() {
+            return Poll::Ready(None);
+        }
         let open = self.approvals.queue.open(self.id);
         if let Some(open) = &open
             && open.wake(&mut self.place, context.waker())
@@ -320,8 +326,10 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let open = self.approvals.queue.open(self.id);
-        if let (Some(place), Some(open)) = (self.place, open) {
+        let is_here = self.approvals.base.log.check_process().is_ok();
+        if let Some(place) = self.place.filter(|_| is_here)
+            && let Some(open) = self.approvals.queue.open(self.id)
+        {
             open.forget(place);
         }
     }

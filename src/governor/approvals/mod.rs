@@ -117,7 +117,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn pending(self) -> Result<Vec<Escalation>, Error> {
-        self.inner.approvals.end_what_is_due();
+        self.inner.here()?.approvals.end_what_is_due();
         let open = self.inner.approvals.queue.all_open();
         let records = open.iter().map(|open| open.lock().clone());
         records
@@ -146,7 +146,7 @@ impl Escalations<'_> {
         let (page, page_size) = (query.page.unwrap_or(1), query.page_size.unwrap_or(50));
         ProofQuery::all().page(page).page_size(page_size).checked()?;
         let agent = query.agent_id.as_deref().map(checked_agent_id).transpose()?;
-        self.inner.approvals.end_what_is_due();
+        self.inner.here()?.approvals.end_what_is_due();
         let skip = (page - 1).saturating_mul(page_size);
         let (total, found) = self.inner.approvals.queue.page(query.state, agent.as_ref(), skip, page_size);
         let items = found
@@ -163,7 +163,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn get(self, id: EscalationId) -> Result<Escalation, Error> {
-        self.inner.approvals.end_if_due(id);
+        self.inner.here()?.approvals.end_if_due(id);
         self.inner.approvals.shown(self.inner.approvals.escalation(id)?)
     }
 }

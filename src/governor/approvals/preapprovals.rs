@@ -101,7 +101,7 @@ impl Escalations<'_> {
     /// it cannot be recorded.
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
     pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
-        let inner = self.inner;
+        let inner = self.inner.here()?;
         let now = inner.base.clock.now();
         let approval = PreApproval::new(approval.terms().clone(), now)?;
         let vote = vote(review, now)?;
@@ -127,7 +127,7 @@ impl Escalations<'_> {
     /// The errors of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person has
     /// agreed.
     pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
-        let inner = self.inner;
+        let inner = self.inner.here()?;
         let now = inner.base.clock.now();
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
@@ -163,7 +163,7 @@ impl Escalations<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded; then it grants nothing until
     /// a restart.
     pub fn revoke(self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
-        let approvals = &self.inner.approvals;
+        let approvals = &self.inner.here()?.approvals;
         let Vote { reviewer, note, .. } = vote(review, approvals.base.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         let said = |error| {

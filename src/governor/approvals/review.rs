@@ -41,7 +41,7 @@ impl Escalations<'_> {
     }
 
     fn ballot(self, id: EscalationId, review: Review, approved: bool) -> Result<(Arc<Open>, Ballot), Error> {
-        let approvals = &self.inner.approvals;
+        let approvals = &self.inner.here()?.approvals;
         approvals.wait_mended()?;
         approvals.end_if_due(id);
         let (digest, now) = (review.digest, approvals.base.clock.now());

@@ -42,10 +42,11 @@ impl Governor {
     ///
     /// [`Error::InvalidIntent`], [`Error::AgentNotFound`], [`Error::PayloadTooLarge`]; [`Error::Conflict`] when another
     /// request had the same `callId`; [`Error::PolicyFailed`] when the decision depends on a condition that failed;
-    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision cannot be recorded. After any error
-    /// the action is not allowed.
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision cannot be recorded; [`Error::Withdrawn`]
+    /// when it was recorded, but the agent was stopped or the permit ended before the call returned. After any error the
+    /// action is not allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.inner.decider.enforce(intent, RiskSource::Caller)
+        self.inner.here()?.decider.enforce(intent, RiskSource::Caller)
     }
 
     /// Decides on an intent like [`Governor::enforce`], without waiting for the disk. The result can be awaited or
@@ -58,7 +59,7 @@ impl Governor {
     ///
     /// The errors of [`Governor::enforce`]; the result reports errors that occur later.
     pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
-        self.inner.decider.enforce_pending(intent)
+        self.inner.here()?.decider.enforce_pending(intent)
     }
 
     /// Parses a request and decides on it in one call.
@@ -67,7 +68,7 @@ impl Governor {
     ///
     /// The errors of [`Governor::parse`] and of [`Governor::enforce`].
     pub fn enforce_input<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
-        self.inner.decider.enforce_input(agent_id, input.into())
+        self.inner.here()?.decider.enforce_input(agent_id, input.into())
     }
 }
 
@@ -91,7 +92,8 @@ impl Decider {
     ) -> Result<PendingEnforcement, Error> {
         let (enforcement, committed) = self.decide_in_order(intent, source, Under::Policies)?;
         self.record_latency(started);
-        Ok(PendingEnforcement::new(enforcement, self.base.log.ticket(committed.sequence, committed.risk)))
+        let ticket = self.base.log.ticket(committed.sequence, committed.risk);
+        Ok(PendingEnforcement::new(enforcement, ticket, &self.roster))
     }
 
     pub(crate) fn enforce_input(&self, agent_id: &str, input: Input<'_>) -> Result<InputEnforcement, Error> {
@@ -119,8 +121,13 @@ impl Decider {
     /// Decides on a checked intent and waits for the commit.
     pub(crate) fn decide(&self, intent: &Intent, source: RiskSource, under: Under<'_>) -> Result<Enforcement, Error> {
         let (enforcement, committed) = self.decide_in_order(intent, source, under)?;
+        self.settled(enforcement, &committed)
+    }
+
+    /// Waits for the commit of a decision, and returns the verdict if it is still in force.
+    pub(crate) fn settled(&self, enforcement: Enforcement, committed: &Committed) -> Result<Enforcement, Error> {
         self.base.log.settle_decision(committed.sequence, committed.risk)?;
-        Ok(enforcement)
+        self.roster.handed_out(enforcement)
     }
 
     /// Decides and enqueues the decision, without waiting for the commit. Raises an alert if the policies fail.
@@ -186,6 +193,8 @@ impl Decider {
         now: Timestamp,
         taking: &mut Taking<'_>,
     ) -> Result<Attempt<(Enforcement, Committed)>, Error> {
+        // INVARIANT: read before what it counts, so that a later intervention is noticed before the verdict is handed out.
+        let interventions = self.roster.stops.interventions().count();
         // Held until the record is enqueued, so that the trust it shows was in force.
         let agent = cell.read();
         // INVARIANT: read before anything else, so that a kill switch set later has another epoch.
@@ -273,7 +282,7 @@ impl Decider {
         })
         .refused_by(class);
         let is_low_read = is_low_read(request.risk, &intent.required_capabilities);
-        let enforcement = self.roster.granting(enforcement, &intent.agent_id, now, is_low_read);
+        let enforcement = self.roster.granting(enforcement, &intent.agent_id, now, is_low_read, interventions);
         if let Some(message) = failure {
             drop(agent);
             self.base.log.settle_decision(committed.sequence, committed.risk)?;

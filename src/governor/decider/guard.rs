@@ -102,7 +102,8 @@ impl Governor {
         timeout: Duration,
         work: impl FnOnce(Grant) -> Result<T, E>,
     ) -> Result<Guarded<T>, GuardError<E>> {
-        let decided = self.inner.decider.decided(request).map_err(GuardError::Undecided)?;
+        let here = self.inner.here().map_err(GuardError::Undecided)?;
+        let decided = here.decider.decided(request).map_err(GuardError::Undecided)?;
         let answer = match pending(&decided) {
             Some(id) => self.escalations().wait(id, &decided.parse.intent, timeout).map_err(GuardError::Undecided)?,
             None => None,
@@ -124,7 +125,8 @@ impl Governor {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let decided = self.inner.decider.decided(request).map_err(GuardError::Undecided)?;
+        let here = self.inner.here().map_err(GuardError::Undecided)?;
+        let decided = here.decider.decided(request).map_err(GuardError::Undecided)?;
         let answer = match pending(&decided) {
             Some(id) => {
                 let claim = self.escalations().claim_async(id, &decided.parse.intent).map_err(GuardError::Undecided)?;
@@ -176,8 +178,11 @@ impl Governor {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let (parse, pending) =
-            self.inner.decider.enforce_input_pending(agent_id, input.into()).map_err(GuardError::Undecided)?;
+        let (parse, pending) = self
+            .inner
+            .here()
+            .and_then(|here| here.decider.enforce_input_pending(agent_id, input.into()))
+            .map_err(GuardError::Undecided)?;
         let enforcement = pending.await.map_err(GuardError::Undecided)?;
         let decided = InputEnforcement::from(InputEnforcementParts { enforcement, parse });
         self.inner.decider.guard_decided_async(decided, work).await

@@ -25,7 +25,7 @@ impl Governor {
         proof_id: &ProofId,
         outcome: impl Into<OutcomeReport<'a>>,
     ) -> Result<TrustSnapshot, Error> {
-        self.inner.decider.report(proof_id, outcome.into())
+        self.inner.here()?.decider.report(proof_id, outcome.into())
     }
 
     /// Reports that the outcome of an action is unknown, for example because its host does not return results. The log
@@ -51,7 +51,7 @@ impl Governor {
     /// that nobody claimed; [`Error::InvalidInput`] for a note that is too long; [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`] when it cannot be recorded.
     pub fn report_unknown(&self, proof_id: &ProofId, note: Option<&str>) -> Result<(), Error> {
-        self.inner.decider.report_unknown(proof_id, note)
+        self.inner.here()?.decider.report_unknown(proof_id, note)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::governor::Roster;
 use crate::model::{Enforcement, Error, ProofId};
 use crate::proof::Ticket;
 
@@ -33,11 +35,17 @@ pub struct PendingEnforcement {
     // INVARIANT: returned only when the ticket says that its record is durable.
     enforcement: Enforcement,
     ticket: Ticket,
+    roster: Arc<Roster>,
 }
 
 impl PendingEnforcement {
-    pub(crate) fn new(enforcement: Enforcement, ticket: Ticket) -> Self {
-        Self { enforcement, ticket }
+    pub(crate) fn new(enforcement: Enforcement, ticket: Ticket, roster: &Arc<Roster>) -> Self {
+        Self { enforcement, ticket, roster: Arc::clone(roster) }
+    }
+
+    /// The verdict once its record is durable, unless it is not in force any more.
+    fn settled(&self, settled: Result<(), Error>) -> Result<Enforcement, Error> {
+        settled.and_then(|()| self.roster.handed_out(self.enforcement.clone()))
     }
 
     /// The id of the record. It reveals nothing about the verdict.
@@ -49,17 +57,17 @@ impl PendingEnforcement {
     ///
     /// # Errors
     ///
-    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the record could not be written; then the action is
-    /// not allowed.
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the record could not be written; [`Error::Withdrawn`]
+    /// when the agent was stopped or the permit ended meanwhile. Then the action is not allowed.
     pub fn wait(self) -> Result<Enforcement, Error> {
         self.ticket.wait()?;
-        Ok(self.enforcement)
+        self.roster.handed_out(self.enforcement)
     }
 
     /// Returns the verdict, or the error of [`PendingEnforcement::wait`], without blocking; `None` while the record is
     /// not durable.
     pub fn try_result(&self) -> Option<Result<Enforcement, Error>> {
-        self.ticket.look().map(|settled| settled.map(|()| self.enforcement.clone()))
+        self.ticket.look().map(|settled| self.settled(settled))
     }
 }
 
@@ -67,7 +75,7 @@ impl Future for PendingEnforcement {
     type Output = Result<Enforcement, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.ticket.poll(context).map(|settled| settled.map(|()| self.enforcement.clone()))
+        self.ticket.poll(context).map(|settled| self.settled(settled))
     }
 }
 

@@ -62,7 +62,7 @@ impl Tools<'_> {
     /// The errors of [`Governor::parse`](crate::Governor::parse).
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
-        let (explained, redaction) = self.inner.intake.read_input(agent_id, input, Parser::explain)?;
+        let (explained, redaction) = self.inner.here()?.intake.read_input(agent_id, input, Parser::explain)?;
         self.inner.intake.inputs.remember(&explained.parse.intent, input.text, &redaction)?;
         Ok(explained)
     }
@@ -103,7 +103,7 @@ impl Tools<'_> {
     /// [`Error::InvalidInput`] for a malformed definition, a repeated name, more than 10,000 tools or more than 64
     /// levels; [`Error::PayloadTooLarge`] over 4 MiB. The catalogue is then unchanged.
     pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
-        let tools = &self.inner.intake.tools;
+        let tools = &self.inner.here()?.intake.tools;
         let _turn = tools.turn.hold();
         let (catalogue, report) = self.inner.intake.parser.load_tools(&tools.load(), definitions, server)?;
         tools.catalogue.store(Arc::new(catalogue));

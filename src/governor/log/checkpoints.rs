@@ -118,7 +118,7 @@ impl Log<'_> {
     ///
     /// [`Error::ProofNotFound`], and the errors of [`Log::checkpoint`](crate::handle::Log::checkpoint).
     pub fn prove(self, proof_id: &ProofId) -> Result<String, Error> {
-        let key = self.governor.inner.checkpoints.key()?.verifier();
+        let key = self.governor.inner.here()?.checkpoints.key()?.verifier();
         let record = self.governor.log().record(proof_id)?;
         let index = proof_id.sequence().get();
         let newest = self.governor.inner.checkpoints.newest.hold().clone();
@@ -141,7 +141,7 @@ impl Log<'_> {
     ///
     /// [`Error::StorageUnavailable`] when it cannot be read.
     pub fn stored_checkpoint(self) -> Result<Option<String>, Error> {
-        self.governor.inner.base.log.kept_checkpoint()
+        self.governor.inner.here()?.base.log.kept_checkpoint()
     }
 
     /// Returns a proof like [`Log::prove`](crate::handle::Log::prove), against a checkpoint that was made earlier. It
@@ -160,7 +160,7 @@ impl Log<'_> {
             let message = format!("the checkpoint has {} entries and ends before {proof_id}", kept.size());
             return Err(Error::Conflict { message });
         }
-        let path = self.governor.inner.base.log.inclusion(index, kept.size())?;
+        let path = self.governor.inner.here()?.base.log.inclusion(index, kept.size())?;
         Ok(InclusionProof::new(index, path, note).to_string())
     }
 
@@ -172,7 +172,7 @@ impl Log<'_> {
     /// [`Error::InvalidQuery`] for a size that the log never had or sizes in the wrong order; [`Error::ChainBroken`] or
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn prove_consistency(self, old_size: u64, new_size: u64) -> Result<String, Error> {
-        let (size, _) = self.governor.inner.base.log.tree_head()?;
+        let (size, _) = self.governor.inner.here()?.base.log.tree_head()?;
         if new_size > size {
             return Err(Error::query("toSize", format!("is {new_size}, but the log has {size} entries")));
         }
@@ -192,7 +192,7 @@ impl Log<'_> {
     ///
     /// [`Error::Conflict`] when the governor has no checkpoint key.
     pub fn checkpoint_key(self) -> Result<VerifierKey, Error> {
-        self.governor.inner.checkpoints.key().map(CheckpointKey::verifier)
+        self.governor.inner.here()?.checkpoints.key().map(CheckpointKey::verifier)
     }
 
     /// Verifies the log against a checkpoint that was stored elsewhere, signed by `key`: every entry that the log had
@@ -232,6 +232,7 @@ impl Log<'_> {
 
     /// Fails if the log contradicts a checkpoint.
     fn agree(self, kept: &Checkpoint) -> Result<(), Error> {
+        self.governor.inner.here()?;
         let Some(Breakage { kind, expected, found, .. }) = self.contradiction(kept)? else {
             return Ok(());
         };
@@ -293,7 +294,7 @@ impl Governor {
     }
 
     fn made_checkpoint(&self) -> Result<Made, Error> {
-        let key = self.inner.checkpoints.key()?;
+        let key = self.inner.here()?.checkpoints.key()?;
         // Only what the journal says is signed.
         self.inner.base.log.wait_verified()?;
         let mut newest = self.inner.checkpoints.newest.hold();

@@ -147,7 +147,7 @@ impl Log<'_> {
         let (by, note) = (checked_person("by", by)?, checked_note(note)?.trim().to_owned());
         inner.base.log.wait_verified()?;
         // What has expired by the previous time stays expired.
-        self.governor.inner.approvals.end_what_is_due();
+        self.governor.inner.here()?.approvals.end_what_is_due();
         inner.extensions.running().iter().for_each(|follower| follower.expire(self.governor));
         let shown = inner.base.clock.system.now();
         // Held from before the step until the counters are reset, so that no decision sees one without the other.

@@ -42,7 +42,7 @@ impl<'a> Log<'a> {
     ///
     /// [`Error::ProofNotFound`], [`Error::ProofElsewhere`] for an archived record, [`Error::StorageUnavailable`].
     pub fn record(self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
-        self.governor.inner.base.log.record(proof_id)
+        self.governor.inner.here()?.base.log.record(proof_id)
     }
 
     /// Returns the evidence of a decision: the inputs it was based on, stored beside its record.
@@ -52,7 +52,7 @@ impl<'a> Log<'a> {
     /// [`Error::ProofNotFound`], [`Error::ProofElsewhere`] for an archived record, [`Error::EvidenceErased`],
     /// [`Error::StorageUnavailable`].
     pub fn evidence(self, proof_id: &ProofId) -> Result<Evidence, Error> {
-        self.governor.inner.base.log.evidence(proof_id)
+        self.governor.inner.here()?.base.log.evidence(proof_id)
     }
 
     /// The findings when the store was opened: whether it is new, and whether a crash had cut a write short.
@@ -67,7 +67,7 @@ impl<'a> Log<'a> {
     ///
     /// [`Error::StorageUnavailable`] when an entry could not be written.
     pub fn flush(self) -> Result<(), Error> {
-        self.governor.inner.base.log.flush()
+        self.governor.inner.here()?.base.log.flush()
     }
 
     /// Returns the progress of the verification that started when the log was opened, of interest with
@@ -86,7 +86,7 @@ impl<'a> Log<'a> {
     ///
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn verify(self, options: &VerifyOptions) -> Result<Verification, Error> {
-        let mut found = self.governor.inner.base.log.verify_with(options)?;
+        let mut found = self.governor.inner.here()?.base.log.verify_with(options)?;
         found.checked.torn.clone_from(&self.governor.inner.opening.recovered);
         Ok(found)
     }
@@ -122,7 +122,7 @@ impl<'a> Log<'a> {
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.governor.inner.base.log.export(range, out, progress)
+        self.governor.inner.here()?.base.log.export(range, out, progress)
     }
 
     /// Resumes an interrupted export with its own range, up to the current end of the log. The caller first truncates
@@ -139,7 +139,7 @@ impl<'a> Log<'a> {
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.governor.inner.base.log.resume_export(point, out, progress)
+        self.governor.inner.here()?.base.log.resume_export(point, out, progress)
     }
 }
 

@@ -33,7 +33,7 @@ impl Log<'_> {
     /// is frozen all the same.
     pub fn freeze(self, cause: &str) -> Result<(), Error> {
         let cause = checked_note(cause)?;
-        self.governor.inner.base.log.freeze(self.governor.inner.base.clock.now(), cause)?;
+        self.governor.inner.here()?.base.log.freeze(self.governor.inner.base.clock.now(), cause)?;
         #[cfg(feature = "checkpoints")]
         self.governor.last_checkpoint()?;
         Ok(())
@@ -70,7 +70,7 @@ impl Log<'_> {
     /// in the log, an error leaves the log unchanged and at most an unneeded file behind.
     pub fn archive(self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
         let (folder, name) = placed(file.as_ref())?;
-        let now = self.governor.inner.base.clock.now();
+        let now = self.governor.inner.here()?.base.clock.now();
         self.governor.inner.base.clock.check()?;
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
         let count = self
@@ -125,7 +125,7 @@ impl Log<'_> {
                 let message = format!("{:?} does not begin where the archive before it ends", archive.file);
                 return Err(Error::ArchiveBroken { message });
             }
-            let noted = self.governor.inner.base.log.archived_sha256(archive.from, archive.entries);
+            let noted = self.governor.inner.here()?.base.log.archived_sha256(archive.from, archive.entries);
             if noted.is_some_and(|noted| noted != archive.sha256) {
                 let message = format!("{:?} is not the file that the log wrote: its SHA-256 differs", archive.file);
                 return Err(Error::ArchiveBroken { message });
@@ -181,7 +181,7 @@ impl Log<'_> {
         {
             return Err(Error::input("proofIds", format!("expected at most {MOST_IDS} ids at once")));
         }
-        if let Some(asked) = self.governor.inner.approvals.pending_in(selection) {
+        if let Some(asked) = self.governor.inner.here()?.approvals.pending_in(selection) {
             let message = format!("{asked} is pending, and its reviewer needs the evidence; have it answered first");
             return Err(Error::Conflict { message });
         }

@@ -157,9 +157,9 @@ impl Policies<'_> {
     /// The errors of [`Governor::enforce`](crate::Governor::enforce) or
     /// [`Governor::enforce_input`](crate::Governor::enforce_input), except for storage errors.
     pub fn preview<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Preview, Error> {
-        self.inner
-            .past
-            .looking_at(request.into(), |intent, source| Ok(self.inner.past.look_ahead(intent, source)?.preview))
+        self.inner.past.looking_at(request.into(), |intent, source| {
+            Ok(self.inner.here()?.past.look_ahead(intent, source)?.preview)
+        })
     }
 
     /// Like [`Policies::preview`], and explains for every rule why it matched or did not.
@@ -172,7 +172,7 @@ impl Policies<'_> {
     /// The errors of [`Policies::preview`], except [`Error::PolicyFailed`].
     pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
         let mut rules = Vec::new();
-        let preview = self.inner.past.looking_at(request.into(), |intent, source| {
+        let preview = self.inner.here()?.past.looking_at(request.into(), |intent, source| {
             let explanation = self.inner.past.explained(intent, source)?;
             rules = explanation.rules;
             Ok(explanation.preview)

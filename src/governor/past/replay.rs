@@ -295,7 +295,7 @@ impl Policies<'_> {
         range: &ReplayRange,
         progress: impl FnMut(u64),
     ) -> Result<Replay, Error> {
-        self.inner.past.replay(candidate, range, progress)
+        self.inner.here()?.past.replay(candidate, range, progress)
     }
 }
 

@@ -19,7 +19,7 @@ impl Trust<'_> {
     ///
     /// [`Error::ChainBroken`] if the log does not verify; [`Error::StorageUnavailable`] when it cannot be read.
     pub fn verify(self) -> Result<TrustCheck, Error> {
-        self.inner.past.check_trust()
+        self.inner.here()?.past.check_trust()
     }
 }
 

@@ -33,7 +33,7 @@ impl Agents<'_> {
     ///
     /// [`Error::StorageUnavailable`] when `out` cannot be written.
     pub fn export(self, out: &mut dyn Write) -> Result<u64, Error> {
-        let now = self.inner.base.clock.now();
+        let now = self.inner.here()?.base.clock.now();
         let cells = self.inner.roster.ledger.all();
         let count = cells.len() as u64;
         let mut write = |line: Result<String, serde_json::Error>| {
@@ -66,7 +66,7 @@ impl Agents<'_> {
     /// [`Error::InvalidInput`] at the first invalid line, with its number; [`Error::StorageUnavailable`] when an agent
     /// cannot be recorded. Agents imported before the error remain.
     pub fn import(self, from: &mut dyn BufRead) -> Result<AgentImport, Error> {
-        self.inner.base.log.wait_verified()?;
+        self.inner.here()?.base.log.wait_verified()?;
         let mut last = None;
         let imported = self.inner.roster.import_lines(from, &mut last);
         if let Some(sequence) = last {

@@ -30,7 +30,7 @@ impl Agents<'_> {
     /// when an agent with this id is registered; [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot
     /// be recorded.
     pub fn register(self, agent: Agent) -> Result<AgentInfo, Error> {
-        let at = self.inner.base.clock.now();
+        let at = self.inner.here()?.base.clock.now();
         let (agent_id, score, profile) = agent.validated()?;
         self.inner.roster.checked_score(score, &profile)?;
         let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
@@ -72,7 +72,7 @@ impl Agents<'_> {
     ///
     /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id.
     pub fn get(self, agent_id: &str) -> Result<AgentInfo, Error> {
-        let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let cell = self.inner.here()?.roster.registered(&checked_agent_id(agent_id)?)?;
         Ok(self.inner.roster.info(&cell.read(), self.inner.base.clock.now()))
     }
 
@@ -129,7 +129,7 @@ impl Agents<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn update(self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
-        self.inner.base.log.wait_verified()?;
+        self.inner.here()?.base.log.wait_verified()?;
         let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
         let at = self.inner.base.clock.now();
         let mut agent = cell.write();
@@ -158,7 +158,7 @@ impl Agents<'_> {
     fn change_state(self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
         let agent_id = checked_agent_id(agent_id)?;
-        let cell = self.inner.roster.registered(&agent_id)?;
+        let cell = self.inner.here()?.roster.registered(&agent_id)?;
         let halts = state != AgentState::Active;
         if halts {
             // Takes effect before the agent's lock is acquired, which callers that wait for room in a full queue may

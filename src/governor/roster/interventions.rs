@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::governor::Hold as _;
 use crate::model::{AgentId, KillSwitchScope};
@@ -12,12 +13,13 @@ use crate::model::{AgentId, KillSwitchScope};
 pub(crate) struct Interventions {
     // Held to record or look up one; no other lock is acquired meanwhile.
     table: Mutex<InterventionTable>,
+    /// Changed while the table is locked.
+    count: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct InterventionTable {
     changes: u64,
-    count: u64,
     /// The last intervention for every agent. One for a group counts as such, because past members are not stored.
     of_all: u64,
     of_agents: HashMap<AgentId, u64>,
@@ -27,8 +29,7 @@ impl Interventions {
     /// Must be called once the intervention is effective, and before its caller returns.
     pub(crate) fn note(&self, scope: &KillSwitchScope) {
         let mut table = self.table.hold();
-        table.count += 1;
-        let count = table.count;
+        let count = self.count.fetch_add(1, Ordering::AcqRel) + 1;
         match scope {
             KillSwitchScope::Agent(agent) => _ = table.of_agents.insert(agent.clone(), count),
             KillSwitchScope::All | KillSwitchScope::Group(_) => table.of_all = count,
@@ -41,7 +42,7 @@ impl Interventions {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.table.hold().count
+        self.count.load(Ordering::Acquire)
     }
 
     pub(crate) fn changes(&self) -> u64 {

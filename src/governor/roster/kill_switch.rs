@@ -31,7 +31,7 @@ impl KillSwitch<'_> {
     /// in the reasoning of each denial.
     ///
     /// The call does not wait for decisions in flight: after its entry in the log, no request of the stopped agents is
-    /// granted or escalated.
+    /// granted or escalated, and a grant that is not on disk yet is not handed out.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl KillSwitch<'_> {
     }
 
     pub(crate) fn set_by(self, scope: KillSwitchScope, by: String, note: String) -> Result<KillSwitchReport, Error> {
-        let at = self.inner.base.clock.now();
+        let at = self.inner.here()?.base.clock.now();
         let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.inner.base.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
         let change =
@@ -124,7 +124,8 @@ impl KillSwitch<'_> {
     /// the log cannot be read.
     pub fn open_actions(self, scope: &KillSwitchScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let (items, total) = self.inner.roster.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
+        let (items, total) =
+            self.inner.here()?.roster.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
         Ok(ProofPage::new(items, total, page, page_size))
     }
 }

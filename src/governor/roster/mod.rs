@@ -51,6 +51,7 @@ impl Roster {
         agent: &AgentId,
         at: Timestamp,
         is_low_read: bool,
+        interventions: u64,
     ) -> Enforcement {
         if !matches!(enforcement.decision, Decision::Allow | Decision::Degrade) {
             return enforcement;
@@ -58,9 +59,32 @@ impl Roster {
         let Enforcement { granted_capabilities, constraints, proof_id, .. } = &enforcement;
         // A separate binding, because a `Weak` of a trait object is made from one of the type.
         let authority: Weak<Self> = Arc::downgrade(self);
-        let origin = GrantOrigin { at, proof_id: *proof_id, is_low_read };
+        let origin = GrantOrigin { at, proof_id: *proof_id, is_low_read, interventions };
         enforcement.source = GrantSource::new(authority, origin, agent, granted_capabilities, constraints);
         enforcement
+    }
+
+    /// Returns an enforcement whose record is as durable as promised. If it grants something and meanwhile its agent was
+    /// stopped or the permit ended, reports its outcome as UNKNOWN, without waiting for the disk, and returns an error.
+    pub(crate) fn handed_out(&self, enforcement: Enforcement) -> Result<Enforcement, Error> {
+        let Some((agent, origin)) = enforcement.source.origin() else { return Ok(enforcement) };
+        if self.stops.interventions().count() == origin.interventions && !self.permits.is_required() {
+            return Ok(enforcement);
+        }
+        let Some(why) = self.halted(agent, origin.is_low_read) else { return Ok(enforcement) };
+        let proof_id = enforcement.proof_id;
+        let note = format!("the decision was not handed out: {why}");
+        // If it cannot be recorded, the record has no outcome, which says the same.
+        let _ = self.base.log.report_unknown(self.base.clock.now(), agent, &proof_id, Some(&note));
+        Err(Error::Withdrawn { proof_id, why })
+    }
+
+    /// The reason an agent may not act on what it was granted, if any.
+    fn halted(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
+        let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
+        let agent = cell.read();
+        let stopped = self.stops.load().refusal(&agent);
+        stopped.or_else(|| self.permits.refusal(&*self.base.clock, self.base.clock.now(), is_low_read))
     }
 }
 
@@ -74,12 +98,12 @@ impl GrantAuthority for Roster {
     }
 
     fn barred(&self, agent_id: &AgentId, is_low_read: bool) -> Option<String> {
+        if let Err(error) = self.base.log.check_process() {
+            return Some(error.to_string());
+        }
         if self.base.log.is_closed() {
             return Some("the governor was closed".to_owned());
         }
-        let Some(cell) = self.ledger.get(agent_id) else { return Some(format!("agent {agent_id} is not registered")) };
-        let agent = cell.read();
-        let stopped = self.stops.load().refusal(&agent);
-        stopped.or_else(|| self.permits.refusal(&*self.base.clock, self.base.clock.now(), is_low_read))
+        self.halted(agent_id, is_low_read)
     }
 }

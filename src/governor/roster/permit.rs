@@ -52,6 +52,10 @@ impl PermitGate {
         Ok(())
     }
 
+    pub(crate) fn is_required(&self) -> bool {
+        self.required.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn grant(&self, permit: Permit) {
         self.held.store(Some(Arc::new(Held::Granted(permit))));
     }
@@ -70,7 +74,7 @@ impl PermitGate {
     /// The reason nothing, or only a LOW-risk read, may be decided at `now`; `None` if a permit is in force or none is
     /// required.
     pub(crate) fn refusal(&self, clock: &dyn Clock, now: Timestamp, is_low_read: bool) -> Option<String> {
-        if !self.required.load(Ordering::Relaxed) {
+        if !self.is_required() {
             return None;
         }
         let held = self.held.load();

@@ -43,7 +43,7 @@ impl Trust<'_> {
     /// [`Error::ChainBroken`] when the log cannot be read. Archived changes are counted but not listed.
     pub fn history(self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
+        let cell = self.inner.here()?.roster.registered(&checked_agent_id(agent_id)?)?;
         let (agent_id, trust) = {
             let agent = cell.read();
             (agent.agent_id.clone(), agent.trust)
@@ -75,7 +75,7 @@ impl Trust<'_> {
     /// cannot be recorded.
     pub fn adjust(self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
         let note = &reason(note, "the new score")?;
-        self.inner.base.log.wait_verified()?;
+        self.inner.here()?.base.log.wait_verified()?;
         let cell = self.inner.roster.registered(&checked_agent_id(agent_id)?)?;
         let now = self.inner.base.clock.now();
         let mut agent = cell.write();
@@ -104,7 +104,7 @@ impl Trust<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn correct(self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
         let note = &reason(note, "the correction")?;
-        self.inner.base.log.wait_verified()?;
+        self.inner.here()?.base.log.wait_verified()?;
         let record = self.inner.base.log.record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());

@@ -116,7 +116,7 @@ impl Policies<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change cannot be recorded; the previous set
     /// then stays in force.
     pub fn load(self, set: PolicySet) -> Result<(), Error> {
-        self.inner.base.log.wait_verified()?;
+        self.inner.here()?.base.log.wait_verified()?;
         let turn = self.inner.rules.policies.turn.hold();
         let sequence = self.inner.rules.order_policies(&set, "loaded by an operator")?;
         self.inner.rules.policies.in_force.store(Arc::new(set));

@@ -192,8 +192,7 @@ impl TaskBook {
             }
         }
         drop(chain);
-        self.base.log.settle_decision(committed.sequence, committed.risk)?;
-        Ok(enforcement)
+        self.decider.settled(enforcement, &committed)
     }
 
     /// Checks a request against one mandate; also returns whether the request only reads.

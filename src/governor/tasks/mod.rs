@@ -100,7 +100,7 @@ impl Tasks<'_> {
     /// [`Error::PayloadTooLarge`]; [`Error::Forbidden`] when the agent is suspended or stopped (a record is written);
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when it cannot be recorded.
     pub fn open(self, request: TaskRequest) -> Result<Task, Error> {
-        let id = self.governor.inner.tasks.open_task(request, None)?;
+        let id = self.governor.inner.here()?.tasks.open_task(request, None)?;
         Ok(Task { governor: self.governor.clone(), id })
     }
 
@@ -110,7 +110,7 @@ impl Tasks<'_> {
     ///
     /// [`Error::TaskNotFound`] for an unknown task.
     pub fn get(self, id: TaskId) -> Result<Task, Error> {
-        self.governor.inner.tasks.record(id)?;
+        self.governor.inner.here()?.tasks.record(id)?;
         Ok(Task { governor: self.governor.clone(), id })
     }
 }
@@ -138,7 +138,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] when the task is no longer open, and the errors of [`Governor::enforce_input`].
     pub fn enforce(&self, call: &ToolCall) -> Result<InputEnforcement, Error> {
-        self.governor.inner.tasks.enforce_call_under(self.id, call)
+        self.governor.inner.here()?.tasks.enforce_call_under(self.id, call)
     }
 
     /// Decides on a request of the task's agent, in any form that the parser reads.
@@ -147,7 +147,7 @@ impl Task {
     ///
     /// The errors of [`Task::enforce`].
     pub fn enforce_input<'a>(&self, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
-        self.governor.inner.tasks.enforce_input_under(self.id, None, input.into())
+        self.governor.inner.here()?.tasks.enforce_input_under(self.id, None, input.into())
     }
 
     /// Decides on an intent of the task's agent. Only the parser's findings about the call are known then, not the
@@ -157,7 +157,7 @@ impl Task {
     ///
     /// The errors of [`Task::enforce`] and of [`Governor::enforce`].
     pub fn enforce_intent(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.inner.tasks.enforce_intent_under(self.id, intent, RiskSource::Caller)
+        self.governor.inner.here()?.tasks.enforce_intent_under(self.id, intent, RiskSource::Caller)
     }
 
     /// Decides on a call and runs `work` under its grant, like [`Governor::guard`].
@@ -185,7 +185,7 @@ impl Task {
     /// [`Error::Conflict`] for a call that was not decided under the task, or a task that is not open;
     /// [`Error::PayloadTooLarge`] for a result over 8 MiB.
     pub fn observe(&self, call: &ToolCall, result: &Value) -> Result<(), Error> {
-        self.governor.inner.tasks.observe_result(self.id, call, result)
+        self.governor.inner.here()?.tasks.observe_result(self.id, call, result)
     }
 
     /// Notes files and folders, by their absolute paths, that do not exist yet and that a call of the task is about to
@@ -195,7 +195,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn created<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
-        self.governor.inner.tasks.note_created(self.id, paths, true)
+        self.governor.inner.here()?.tasks.note_created(self.id, paths, true)
     }
 
     /// Notes paths like [`created`](Self::created) whose content a call of the task downloads: running them is not the
@@ -205,7 +205,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn fetched<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
-        self.governor.inner.tasks.note_created(self.id, paths, false)
+        self.governor.inner.here()?.tasks.note_created(self.id, paths, false)
     }
 
     /// Takes back paths that were noted as created: the call was not granted, or a call removes them.
@@ -214,7 +214,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn disowned<T: AsRef<str>>(&self, paths: impl IntoIterator<Item = T>) -> Result<(), Error> {
-        self.governor.inner.tasks.note_disowned(self.id, paths)
+        self.governor.inner.here()?.tasks.note_disowned(self.id, paths)
     }
 
     /// Returns whether the riskiest parts of a call only remove or run what the task created.
@@ -223,7 +223,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn is_own_work(&self, facts: &Facts) -> Result<bool, Error> {
-        self.governor.inner.tasks.is_own_work(self.id, facts)
+        self.governor.inner.here()?.tasks.is_own_work(self.id, facts)
     }
 
     /// Notes that the user seems to have agreed to an escalated call, because it ran: the same call, and further files of
@@ -233,7 +233,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn presume(&self, escalated: &crate::model::ProofId) -> Result<(), Error> {
-        self.governor.inner.tasks.presume_agreement(self.id, *escalated)
+        self.governor.inner.here()?.tasks.presume_agreement(self.id, *escalated)
     }
 
     /// Adds further words of the user, such as the second prompt of a conversation, and records them like the first.
@@ -242,7 +242,7 @@ impl Task {
     ///
     /// The errors of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open.
     pub fn say(&self, words: &str) -> Result<Mandate, Error> {
-        self.governor.inner.tasks.say_more(self.id, words)
+        self.governor.inner.here()?.tasks.say_more(self.id, words)
     }
 
     /// Delegates a part of the task to an agent, which may be the same one. A call under the new task must be within
@@ -253,7 +253,7 @@ impl Task {
     /// The errors of [`Tasks::open`], and [`Error::Conflict`] for a task that is not open or is delegated eight levels
     /// deep.
     pub fn delegate(&self, agent_id: &str, words: &str) -> Result<Self, Error> {
-        let id = self.governor.inner.tasks.open_task(TaskRequest::new(agent_id, words), Some(self.id))?;
+        let id = self.governor.inner.here()?.tasks.open_task(TaskRequest::new(agent_id, words), Some(self.id))?;
         Ok(Self { governor: self.governor.clone(), id })
     }
 
@@ -263,7 +263,7 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open; [`Error::StorageUnavailable`] when it cannot be recorded.
     pub fn close(&self, outcome: Option<Outcome>) -> Result<TaskInfo, Error> {
-        self.governor.inner.tasks.close_task(self.id, outcome)
+        self.governor.inner.here()?.tasks.close_task(self.id, outcome)
     }
 
     /// Returns the task and its current state.
@@ -272,7 +272,7 @@ impl Task {
     ///
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn info(&self) -> Result<TaskInfo, Error> {
-        self.governor.inner.tasks.task_info(self.id)
+        self.governor.inner.here()?.tasks.task_info(self.id)
     }
 
     /// Returns the open task with its current mandate.
@@ -281,6 +281,6 @@ impl Task {
     ///
     /// [`Error::Conflict`] for a task that is not open.
     pub fn opened(&self) -> Result<OpenedTask, Error> {
-        self.governor.inner.tasks.opened_task(self.id)
+        self.governor.inner.here()?.tasks.opened_task(self.id)
     }
 }

@@ -63,7 +63,17 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, Failed> {
     progress.end();
     governor.close()?;
     show(&verification, options.json)?;
+    if let Some(found) = &verification.index_differed {
+        eprintln!(
+            "the index in {} lies: {found}; the next opening rebuilds it; find out who changed the folder",
+            store.join("view").display()
+        );
+        return Ok(ExitCode::FAILURE);
+    }
     if verification.valid {
+        if !verification.checked.is_index_compared {
+            eprintln!("the index was not compared: another process has the store open, or it has no index yet");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!(

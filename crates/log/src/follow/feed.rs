@@ -58,6 +58,7 @@ impl Feed {
 
     /// Passes the next entry to `look`, waiting for it until `deadline`, or without limit if there is none.
     pub fn next<T>(&mut self, deadline: Option<Instant>, look: impl FnOnce(&Frame<'_>) -> T) -> Result<Fed<T>, Error> {
+        self.parts.check_process()?;
         let is_there = self.parts.journal.progress.wait_durable_until(self.next + 1, deadline);
         if self.parts.journal.is_broken_at(self.next) {
             return Err(self.broken());

@@ -8,10 +8,11 @@
 //! time; later statements of the journal do not count for it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::thread;
 
-use super::posting::Posting;
+use super::posting::{Block, Posting};
 use super::{ALL, Index, List, RecordFacts};
 use crate::store::ViewError;
 use rulekeep_types::{AgentId, Outcome, Sequence};
@@ -55,6 +56,10 @@ pub(crate) struct HeldSums {
 pub(crate) struct HoldPlace {
     list: u32,
     block: usize,
+    /// The last record read of the list.
+    last: Option<Sequence>,
+    /// The list of all records and the intents are not read.
+    is_of_entities: bool,
 }
 
 impl Index {
@@ -65,7 +70,10 @@ impl Index {
         let mut budget = BLOCKS_AT_ONCE;
         while budget > 0 {
             if place.list != ALL && place.list as usize >= self.entities.len() {
-                *place = HoldPlace { list: ALL, block: 0 };
+                if place.is_of_entities {
+                    return Ok(false);
+                }
+                *place = HoldPlace { list: ALL, ..HoldPlace::default() };
             }
             let Some(list) = self.list(place.list) else { return Err(ViewError::Disagrees("a list is missing")) };
             let count = list.leaves().len();
@@ -73,14 +81,13 @@ impl Index {
             let mut sum = 0_u64;
             let first = match list {
                 List::Few(few) => {
-                    few.postings().iter().for_each(|posting| sum = sum.wrapping_add(held.rule.of_posting(*posting)));
+                    sum = held.rule.of_block(few, &mut place.last)?;
                     0
                 }
                 List::Many(tree) => {
                     for number in place.block..until {
-                        for posting in self.held_block(place.list, number)?.postings() {
-                            sum = sum.wrapping_add(held.rule.of_posting(*posting));
-                        }
+                        let block = self.held_block(place.list, number)?;
+                        sum = sum.wrapping_add(held.rule.of_block(&block, &mut place.last)?);
                     }
                     if place.block == 0 { 0 } else { tree.leaves().get(place.block).map_or(0, |leaf| leaf.first.get()) }
                 }
@@ -99,13 +106,13 @@ impl Index {
                 held.sums.intents = sum;
                 return Ok(false);
             } else {
-                *place = HoldPlace { list: place.list + 1, block: 0 };
+                *place = HoldPlace { list: place.list + 1, block: 0, last: None, ..*place };
             }
         }
         Ok(true)
     }
 
-    fn held_block(&self, list: u32, number: usize) -> Result<std::borrow::Cow<'_, super::Block>, ViewError> {
+    fn held_block(&self, list: u32, number: usize) -> Result<std::borrow::Cow<'_, Block>, ViewError> {
         let number = super::block_number(number)?;
         match self.dirty.block((list, number)) {
             Some(block) => Ok(std::borrow::Cow::Borrowed(block)),
@@ -124,6 +131,26 @@ pub(crate) struct Holding {
 impl Holding {
     pub(crate) fn new() -> Self {
         Self { rule: Rule { begin: u64::MAX, ..Rule::default() }, sums: HeldSums::default() }
+    }
+
+    /// Reads all of an index that nobody changes meanwhile, in two threads.
+    pub(crate) fn all(index: &Index) -> Result<Held, ViewError> {
+        let applied = index.totals.applied.entries;
+        let rule = |secret| Rule { secret, begin: applied, intents: applied, ..Rule::default() };
+        let secret = RandomState::new();
+        let read = |mut place: HoldPlace| {
+            let mut holding = Self { rule: rule(secret.clone()), sums: HeldSums::default() };
+            while index.hold(&mut place, &mut holding)? {}
+            Ok::<_, ViewError>(holding.sums)
+        };
+        let (entities, all) = thread::scope(|scope| {
+            let entities = scope.spawn(|| read(HoldPlace { is_of_entities: true, ..HoldPlace::default() }));
+            let all = read(HoldPlace { list: ALL, ..HoldPlace::default() });
+            (entities.join().unwrap_or(Err(ViewError::Panicked("while it was read".to_owned()))), all)
+        });
+        let mut sums = entities?;
+        sums.join(all?);
+        Ok(Held { rule: Arc::new(rule(secret)), sums })
     }
 
     /// Completes the reading.
@@ -166,8 +193,14 @@ impl Held {
 }
 
 impl HeldSums {
-    /// Adds a record of the journal.
-    pub(crate) fn add_record(&mut self, rule: &Rule, sequence: Sequence, facts: &RecordFacts<'_>) {
+    /// Returns an entity that was seen, by its ID.
+    pub(crate) fn known(&self, entity: &str) -> Option<&AgentId> {
+        self.entities.get_key_value(entity).map(|(entity, _)| entity)
+    }
+
+    /// Adds a record of the journal. Without a rule only its entity becomes known.
+    pub(crate) fn add_record(&mut self, rule: Option<&Rule>, sequence: Sequence, facts: &RecordFacts<'_>) {
+        let Some(rule) = rule else { return self.add_to(facts.entity, 0) };
         let posting = Posting::new(sequence, facts.time.as_millis(), facts.decision, facts.risk, facts.score);
         let hash = rule.of_posting(posting);
         self.add(rule, facts.entity, sequence, sequence, hash);
@@ -192,11 +225,17 @@ impl HeldSums {
         self.intents = self.intents.wrapping_add(other.intents);
     }
 
+    fn add_to(&mut self, entity: &AgentId, hash: u64) {
+        match self.entities.get_mut(entity) {
+            Some(total) => *total = total.wrapping_add(hash),
+            None => _ = self.entities.insert(entity.clone(), hash),
+        }
+    }
+
     fn add(&mut self, rule: &Rule, entity: &AgentId, record: Sequence, at: Sequence, hash: u64) {
         let pieces = rule.entities.get(entity).map_or(&[][..], Vec::as_slice);
         if at.get() < applied(pieces, record).unwrap_or(rule.begin) {
-            let total = self.entities.entry(entity.clone()).or_default();
-            *total = total.wrapping_add(hash);
+            self.add_to(entity, hash);
         }
         if at.get() < applied(&rule.all, record).unwrap_or(rule.begin) {
             self.all = self.all.wrapping_add(hash);
@@ -205,18 +244,38 @@ impl HeldSums {
 }
 
 impl Rule {
+    /// The sum over a block of a list, of which `last` is the last record so far. A sum does not show the order.
+    fn of_block(&self, block: &Block, last: &mut Option<Sequence>) -> Result<u64, ViewError> {
+        let mut sum = 0_u64;
+        for posting in block.postings() {
+            if last.replace(posting.sequence()).is_some_and(|last| last >= posting.sequence()) {
+                return Err(ViewError::Disagrees("a list is not in order"));
+            }
+            sum = sum.wrapping_add(self.of_posting(*posting));
+        }
+        Ok(sum)
+    }
+
     fn of_posting(&self, posting: Posting) -> u64 {
         let outcome = posting.outcome().map_or(0, |outcome| self.of_outcome(posting.sequence(), outcome));
         let record = posting.without_outcome();
-        self.secret.hash_one((0_u8, record.packed(), record.time)).wrapping_add(outcome)
+        self.of_words(record.packed(), record.time.cast_unsigned()).wrapping_add(outcome)
     }
 
     fn of_outcome(&self, record: Sequence, outcome: Outcome) -> u64 {
-        self.secret.hash_one((1_u8, record, outcome))
+        self.of_words(record.get() | (outcome as u64 + 1) << KIND_AT, u64::MAX)
     }
 
     fn of_intent(&self, mark: u32, sequence: u64) -> u64 {
-        self.secret.hash_one((2_u8, mark, sequence))
+        self.of_words(sequence | 3 << KIND_AT, mark.into())
+    }
+
+    /// Hashes two words. INVARIANT: the two highest bits of the first are 0 for a posting, and for an outcome its number; an
+    /// intent, with 3, has a smaller second word than an outcome.
+    fn of_words(&self, first: u64, second: u64) -> u64 {
+        let mut hasher = self.secret.build_hasher();
+        hasher.write(&(u128::from(first) << 64 | u128::from(second)).to_le_bytes());
+        hasher.finish()
     }
 }
 
@@ -226,5 +285,7 @@ fn applied(pieces: &[Piece], record: Sequence) -> Option<u64> {
     pieces.get(behind.checked_sub(1)?).map(|piece| piece.applied)
 }
 
+/// Position of the bits that tell kinds of statements apart.
+const KIND_AT: u32 = 62;
 /// Number of blocks read at once, during which the writer must wait.
 const BLOCKS_AT_ONCE: usize = if cfg!(test) { 2 } else { 256 };

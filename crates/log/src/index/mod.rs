@@ -14,13 +14,11 @@
 //! | `kept.rs` | the data with which a log starts before its journal is read |
 //! | `select.rs` | answering queries |
 //! | `persist.rs` | persisting and loading the index |
-//! | `census.rs` | counts from the journal to compare the index with when a log is opened |
 //! | `held.rs` | checksums to compare all of the index with the journal |
 //! | `recent.rs` | the last decisions, for outcomes |
 //! | `reading.rs` | reading the journal into the index |
 //! | `part.rs` | the index of a running log |
 
-mod census;
 mod dirty;
 mod held;
 mod intents;
@@ -37,10 +35,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) use census::Census;
 pub(crate) use held::{Held, HeldSums, HoldPlace, Holding, Rule};
 pub(crate) use kept::KeptStart;
-pub(super) use part::{IndexPart, load_view};
+pub(super) use part::{IndexPart, held_in, load_view};
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Cells, Filter};
 pub(crate) use select::{Paging, Selection};
@@ -346,13 +343,6 @@ impl Index {
 }
 
 impl List {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Few(few) => few.postings().is_empty(),
-            Self::Many(tree) => tree.leaves().is_empty(),
-        }
-    }
-
     fn leaves(&self) -> &[Summary] {
         match self {
             Self::Few(_) => &[],

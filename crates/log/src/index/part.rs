@@ -1,16 +1,18 @@
 //! The index of a running log: loading it, persisting it, and rebuilding it from the journal.
 
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::persist::Changes;
 use super::reading::Reading;
 use super::recent::{NotRecent, Recent};
-use super::{Index, Mark};
+use super::{Held, Holding, Index, Mark};
 use crate::journal::JournalPart;
 use crate::queue::Refusal;
-use crate::store::{self, Blocks, Position, ViewError};
+use crate::store::{self, Blocks, FolderLock, Position, RealFiles, StoreId, VIEW_FOLDER, ViewError};
 use rulekeep_types::{AgentId, Error, Outcome, Sequence};
 
 /// The index over the journal. It owns the index's folder. Only the writer changes the index, and a rebuild replaces
@@ -29,13 +31,16 @@ pub(crate) struct IndexPart {
     is_incomplete: AtomicBool,
     /// The log is closed, and the index released.
     is_closed: AtomicBool,
+    /// The first difference from the journal that was found since the log was opened.
+    mended: OnceLock<String>,
 }
 
 impl IndexPart {
     pub(crate) fn new(index: Index, view: Option<PathBuf>, cache_bytes: u64) -> Self {
         let [view_lost, is_incomplete, is_closed] = [const { AtomicBool::new(false) }; 3];
         let (index, recent) = (RwLock::new(index), Recent::new(super::recent::MOST));
-        Self { index, recent, view, cache_bytes, view_lost, is_incomplete, is_closed }
+        let mended = OnceLock::new();
+        Self { index, recent, view, cache_bytes, view_lost, is_incomplete, is_closed, mended }
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
@@ -96,6 +101,16 @@ impl IndexPart {
         } else {
             self.is_incomplete.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Rebuilds an index that differs from the journal, and remembers the difference.
+    pub(crate) fn mend(&self, journal: &JournalPart, found: &ViewError) {
+        let _ = self.mended.set(found.to_string());
+        self.rebuild(&mut self.write(), journal);
+    }
+
+    pub(crate) fn mended(&self) -> Option<&String> {
+        self.mended.get()
     }
 
     /// Rebuilds the index from the journal, in memory only.
@@ -192,4 +207,45 @@ pub(crate) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Opti
     }
 }
 
+/// Reads the index in a store's folder from a copy, because sled may change what it opens. Returns `None` if another
+/// process has the store open, or the index cannot be read, belongs to another store or knows more entries than `until`.
+pub(crate) fn held_in(folder: &Path, store: StoreId, until: Position) -> Option<Result<Held, ViewError>> {
+    let number = super::NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
+    let copy = std::env::temp_dir().join(format!("rulekeep-index-{}-{number}", std::process::id()));
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    // Fails if there is something of that name, which is not ours.
+    builder.create(&copy).ok()?;
+    let held = hold_copy(folder, &copy, store, until);
+    // What cannot be deleted is the system's to clean up.
+    let _ = fs::remove_dir_all(&copy);
+    held
+}
+
+fn hold_copy(folder: &Path, copy: &Path, store: StoreId, until: Position) -> Option<Result<Held, ViewError>> {
+    let lock = FolderLock::peek(&RealFiles::open(folder).ok()?)?;
+    copy_files(&folder.join(VIEW_FOLDER), copy).ok()?;
+    drop(lock);
+    let (index, mark, _) = load_view(Some(copy), LEAST_CACHE);
+    mark.filter(|mark| mark.store == store && mark.totals.applied.entries <= until.entries)?;
+    Some(Holding::all(&index))
+}
+
+/// Copies the files in a folder, and those in its folders.
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let (path, to) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
+        if path.is_dir() {
+            fs::create_dir(&to)?;
+            copy_files(&path, &to)?;
+        } else {
+            fs::copy(&path, &to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Cache of an index that is read once, in bytes.
+const LEAST_CACHE: u64 = 1 << 20;
 const UNREADABLE: &str = "the journal cannot be read";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use super::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
+use super::{HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
 use crate::journal::entry::{ClockEntry, Entry, OutcomeEntry, kept_key};
 use crate::journal::erase::{Absences, Covered, Erasure, Erasures, Subject};
 use crate::journal::evidence;
@@ -25,8 +25,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) states: BTreeMap<String, Vec<u8>>,
     /// The use of limits that was not released.
     pub(crate) used: UsedLimits,
-    /// The counts that the index must agree with.
-    pub(crate) census: Census,
     /// The entries about the log's own past and end.
     pub(crate) past: Retained,
     /// The erasures with the sequences of their entries.
@@ -170,6 +168,12 @@ impl<'a> Reading<'a> {
         (records, head_hash) == (totals.records, totals.head_hash) && (self.begins.is_some() || records == 0)
     }
 
+    /// Sums what it reads by `rule`, for comparison with an index.
+    pub(crate) fn summing(mut self, rule: Option<Arc<Rule>>) -> Self {
+        self.range.rule = rule;
+        self
+    }
+
     /// Supplies the known erasures.
     pub(crate) fn knowing(self, known: Arc<Erasures>) -> Self {
         Self { known: Some(known), ..self }
@@ -200,7 +204,6 @@ impl<'a> Reading<'a> {
             persist: None,
             states: BTreeMap::new(),
             used: UsedLimits::default(),
-            census: Census::default(),
             past: Retained::default(),
             erasures: Vec::new(),
             known: None,
@@ -231,7 +234,7 @@ impl<'a> Reading<'a> {
     }
 
     fn decision(&mut self, frame: &Frame<'_>, hash: Digest) -> Option<Finding> {
-        let known = |entity: &str| self.census.known(entity).cloned();
+        let known = |entity: &str| self.held.known(entity).cloned();
         let Ok(record) = CanonicalRecord::read_facts(frame.body, known) else {
             return Some(unreadable("a proof record".to_owned()));
         };
@@ -281,10 +284,7 @@ impl<'a> Reading<'a> {
             score: record.trust_score,
             hash,
         };
-        self.census.add_record(&facts);
-        if let Some(rule) = &self.range.rule {
-            self.held.add_record(rule, frame.sequence, &facts);
-        }
+        self.held.add_record(self.range.rule.as_deref(), frame.sequence, &facts);
         self.feed(frame, |index| index.add_record(frame.sequence, &facts));
         found
     }
@@ -375,11 +375,10 @@ impl<'a> Reading<'a> {
                 Ok(())
             });
         }
-        if record.get() >= self.range.first {
-            self.census.add_outcome(&entry.entity_id, entry.outcome);
-            if let Some(rule) = &self.range.rule {
-                self.held.add_outcome(rule, &entry.entity_id, record, entry.outcome, frame.sequence);
-            }
+        if record.get() >= self.range.first
+            && let Some(rule) = &self.range.rule
+        {
+            self.held.add_outcome(rule, &entry.entity_id, record, entry.outcome, frame.sequence);
         }
         self.feed(frame, |index| index.add_outcome(&entry.entity_id, record, entry.outcome));
     }
@@ -432,7 +431,6 @@ impl Parts for Reading<'_> {
         self.chain.records += part.chain.records;
         self.states.extend(part.states);
         self.used.join(part.used);
-        self.census.join(part.census);
         if self.past.freeze.is_some() {
             return false;
         }

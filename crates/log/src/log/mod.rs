@@ -9,6 +9,7 @@ mod tree;
 mod verify;
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -39,6 +40,8 @@ pub struct ProofLog {
     // Taken by the first caller that closes the log.
     pub(super) open: Mutex<Option<Open>>,
     pub(super) behind: Behind,
+    /// The folder of a store that is open read-only; its persisted index is compared but not used.
+    pub(super) beside: Option<PathBuf>,
 }
 
 /// Resources of an open log.
@@ -71,6 +74,8 @@ pub struct LogState {
     /// A write failed.
     pub has_failed: bool,
     pub view_lost: bool,
+    /// The difference from the journal because of which the index was rebuilt since the log was opened.
+    pub view_mended: Option<String>,
     /// Descriptions of overdue files beside the entries.
     pub overdue: Vec<String>,
     /// Number of records whose evidence was found in a file although it had been erased.
@@ -100,6 +105,11 @@ impl ProofLog {
             }
         }
         Ok(None)
+    }
+
+    /// Fails in a process that was forked after the log was opened, without waiting for anything.
+    pub fn check_process(&self) -> Result<(), Error> {
+        self.parts.check_process()
     }
 
     /// Returns whether the log is closed.
@@ -226,6 +236,7 @@ impl ProofLog {
     /// Waits for the background verification started by the open, if any. Unverified data must not be written to the
     /// journal as if the journal had stated it.
     pub fn wait_verified(&self) -> Result<(), Error> {
+        self.check_process()?;
         self.behind.wait();
         match self.verification_state() {
             VerificationState::Verified => Ok(()),
@@ -262,6 +273,7 @@ impl ProofLog {
             has_failed: matches!(refusal, Some(Refusal::Failed(_))),
             refusing: refusal.map(|refusal| refusal.error().to_string()),
             view_lost: self.parts.index.is_view_lost(),
+            view_mended: self.parts.index.mended().cloned(),
             overdue: self.parts.journal.overdue.degrading(),
             erased_evidence: self.parts.maintenance.erased_evidence(),
         }
@@ -364,6 +376,14 @@ impl ProofLog {
 
 impl Drop for ProofLog {
     fn drop(&mut self) {
+        if self.check_process().is_err() {
+            // The threads to wait for and the locks to release are those of another process. What is never dropped writes
+            // nothing.
+            std::mem::forget(Arc::clone(&self.parts));
+            std::mem::forget(self.open.try_lock().map(|mut open| open.take()));
+            self.behind.abandon();
+            return;
+        }
         // Errors are reported by `close`; a drop ignores them.
         let _ = self.close();
     }

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::{Open, ProofLog};
 use crate::commit;
 use crate::index::reading::Reading;
-use crate::index::{Census, Index, IndexPart, Mark, Totals, load_view};
+use crate::index::{Held, Holding, Index, IndexPart, Mark, Totals, load_view};
 use crate::journal::JournalPart;
 use crate::journal::entry::{ERASURES, RecoveryEntry, StoreEntry, is_kept};
 use crate::journal::erase::{self, Covered, Erasure, Erasures};
@@ -144,11 +144,14 @@ impl ProofLog {
             if !store::has_traces(&*files)? {
                 return Err(missing());
             }
-            let opened = Self::open_files(files, None, None, options, now, fresh);
+            let mut opened = Self::open_files(files, None, None, options, now, fresh);
             tries -= 1;
             // A concurrent writer may have sealed a segment, or appended after the point that was read last.
             let holds = opened.as_ref().is_ok_and(|(log, _)| log.state().breakage.is_none());
             if holds || tries == 0 {
+                if let Ok((log, _)) = &mut opened {
+                    log.beside = Some(folder.to_owned());
+                }
                 return opened;
             }
         }
@@ -163,7 +166,7 @@ impl ProofLog {
         now: Timestamp,
         fresh: StoreId,
     ) -> Result<(Self, Startup), OpenLogError> {
-        let ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained, seems_erased } =
+        let ReadLog { index, opened, states, used, is_believed, view_error, differs, unexplained, seems_erased } =
             read(&files, view.as_deref(), options, fresh)?;
         let (past, erasures) =
             (Retained::of_states(&states), erase::of_states(states.iter().map(|(key, value)| (key, value))));
@@ -193,12 +196,14 @@ impl ProofLog {
             ),
             index: IndexPart::new(index, view, options.cache_bytes),
             maintenance: Maintenance::default(),
+            opened_by: std::process::id(),
         };
         parts.maintenance.note_erased_evidence(erased_evidence);
         parts.maintenance.set_believes(is_believed);
         match (&breakage, view_error) {
             // The persisted index is left as it is: it may help to find out what happened.
             (Some(_), _) => parts.index.rebuild_in_memory(&mut parts.index.write(), &parts.journal),
+            (None, Some(error)) if differs => parts.index.mend(&parts.journal, &error),
             (None, Some(_)) => parts.index.rebuild(&mut parts.index.write(), &parts.journal),
             (None, None) => {}
         }
@@ -209,7 +214,7 @@ impl ProofLog {
         }
         let believed = is_believed.then(|| {
             let (_, root) = parts.journal.reader.tree_head();
-            Believed::new(opened.position, &states, used.clone(), census, root)
+            Believed::new(opened.position, &states, used.clone(), root)
         });
         if breakage.is_none() && believed.is_none() {
             // Everything that was read is verified.
@@ -248,7 +253,7 @@ impl ProofLog {
             None => Ok(Behind::nothing()),
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        let mut log = Self { parts, open, behind: Behind::nothing() };
+        let mut log = Self { parts, open, behind: Behind::nothing(), beside: None };
         // If it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
         let mut states = states;
@@ -308,12 +313,12 @@ struct ReadLog {
     opened: store::Opened,
     states: Vec<(String, Vec<u8>)>,
     used: Vec<UsedLimit>,
-    /// The counts per entity from the journal, or from the index if the journal was not read completely.
-    census: Census,
     /// Only the end of the journal was read.
     is_believed: bool,
     /// The reason the index cannot be used.
     view_error: Option<ViewError>,
+    /// The index can be read, but differs from the journal.
+    differs: bool,
     /// A record whose evidence is missing without an erasure.
     unexplained: Option<Breakage>,
     /// Evidence covered by an erasure exists, or may exist.
@@ -351,19 +356,24 @@ fn read(
         None => None,
     };
     let is_believed = behind.is_some();
-    let (opened, states, used, census, view_error, unexplained, seems_erased) = if let Some(behind) = behind {
+    let (opened, states, used, held, view_error, unexplained, seems_erased) = if let Some(behind) = behind {
         let (opened, states, used) = behind;
-        let census = Census::of_index(&index);
-        (opened, states, used, census, None, None, false)
+        (opened, states, used, None, None, None, false)
     } else {
         if mark.is_some() && options.verifying == OpenVerification::Behind {
             // The index may have been filled with data that does not hold.
             drop(index);
             index = load_view(view, options.cache_bytes).0;
         }
+        // Read before the journal, whose statements are then summed in the same way.
+        let (held, hold_error) = match mark.map(|_| Holding::all(&index)).transpose() {
+            Ok(held) => (held, None),
+            Err(error) => (None, Some(error)),
+        };
         // A record precedes the erasure that covers it, so the erasures are taken from the index beforehand.
         let told = index.persisted_states(ERASURES).map(|states| erase::of_states(&states)).unwrap_or_default();
         let mut reading = Reading::into_index(&mut index).expecting(Covered::of(&told));
+        reading = reading.summing(held.as_ref().map(Held::rule));
         if let Some(store) = persisting {
             reading = reading.persisting(store);
         }
@@ -374,26 +384,31 @@ fn read(
                 .map_err(|error| OpenLogError::Io("read the journal", error))?,
             Err(_) => None,
         };
-        let Reading { states, used, census, view_error, erasures, finds_erased, .. } = reading;
+        let differs = held.and_then(|held| held.differs_from(&reading.held)).map(ViewError::Differs);
+        let (chain, totals) = (reading.verified(), reading.totals().copied());
+        let adds_up =
+            totals.is_none_or(|totals| (chain.records, chain.head_hash) == (totals.records, totals.head_hash));
+        let differs = differs.or((!adds_up).then_some(ViewError::Disagrees("its totals are not the journal's")));
+        let Reading { states, used, view_error, erasures, finds_erased, .. } = reading;
         let seems_erased = finds_erased || erasures != told;
-        (opened, states, used, census, view_error, unexplained, seems_erased)
+        (opened, states, used, hold_error.or(differs), view_error, unexplained, seems_erased)
     };
     let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
     let used = used.into_list();
-    let view_error = load_error.or(view_error).or_else(|| {
+    let view_error = load_error.or(view_error);
+    let is_unread = view_error.is_some();
+    let view_error = view_error.or(held).or_else(|| {
         let mark = mark?;
         let applied = mark.totals.applied;
         let same = mark.store == opened.store && (applied.entries == 0 || opened.view_link == Some(applied.link));
         (!same).then_some(ViewError::Disagrees("it was made from another journal"))
     });
     let view_error = view_error.or_else(|| {
-        (!is_believed && !index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
-    });
-    let view_error = view_error.or_else(|| {
         let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
         (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
     });
-    Ok(ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained, seems_erased })
+    let differs = !is_unread && view_error.is_some();
+    Ok(ReadLog { index, opened, states, used, is_believed, view_error, differs, unexplained, seems_erased })
 }
 
 /// Opens the journal on the basis of the index. Returns `None` if the index must not be trusted and everything has to

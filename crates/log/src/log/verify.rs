@@ -1,21 +1,27 @@
 //! Verifying the log while it is in use.
 
 use super::ProofLog;
+use crate::index::held_in;
 use crate::journal::read_error;
 use crate::maintenance::verify::{self, Verifying};
-use crate::store::Manner;
-use rulekeep_types::{Error, LogProgress, Verification, VerifyOptions, VerifySince, VerifyView, ViewFinding};
+use crate::store::{Manner, ViewError};
+use rulekeep_types::{Error, LogProgress, Verification, VerifyOptions, VerifySince};
 
 impl ProofLog {
-    /// Verifies the journal as the options ask.
+    /// Verifies the journal as the options ask. If that is all of it, also compares the index, and rebuilds one that
+    /// differs.
     pub fn verify_with(&self, options: &VerifyOptions) -> Result<Verification, Error> {
         self.parts.catch_up()?;
-        let compares = options.view == VerifyView::Compare && self.parts.journal.breakage.get().cloned().is_none();
         // The beginning of the log must not move meanwhile.
-        let is_bound = compares || matches!(options.since, VerifySince::LastVerified);
+        let is_bound = !matches!(options.since, VerifySince::Position(_));
         let _turn = is_bound.then(|| self.parts.maintenance.archiving());
-        let since = if compares { None } else { options.since.position(*self.parts.maintenance.verified()) };
-        let held = if compares { Some(verify::held(&self.parts).map_err(|error| error.to_string())) } else { None };
+        let since = options.since.position(*self.parts.maintenance.verified());
+        let compares = since.is_none() && self.parts.journal.breakage.get().is_none();
+        let held = match &self.beside {
+            _ if !compares => None,
+            Some(folder) => held_in(folder, self.parts.journal.store, self.parts.index.applied()),
+            None => Some(verify::held(&self.parts)),
+        };
         let of = self.parts.index.applied().entries;
         let tell =
             options.progress.as_ref().map(|progress| move |done: u64| (progress.0)(LogProgress::new(done.min(of), of)));
@@ -27,25 +33,17 @@ impl ProofLog {
         };
         let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(read_error)?;
         if found.valid {
-            found.checked.view = match (held, differs) {
-                (None, _) => ViewFinding::NotCompared,
-                (Some(Ok(_)), None) => ViewFinding::Agrees,
-                (Some(Err(said)), _) | (Some(Ok(_)), Some(said)) => {
-                    self.make_view_anew()?;
-                    ViewFinding::Differed(said)
+            found.checked.is_index_compared = held.is_some();
+            let differs = held.and_then(Result::err).or(differs.map(ViewError::Differs));
+            if let Some(differs) = differs.as_ref().filter(|_| self.beside.is_none()) {
+                self.parts.index.mend(&self.parts.journal, differs);
+                if self.parts.index.is_incomplete() {
+                    return Err(Error::storage("the index differs from the journal and cannot be rebuilt"));
                 }
-            };
+            }
+            found.index_differed = differs.map(|differs| differs.to_string());
         }
         Ok(found)
-    }
-
-    fn make_view_anew(&self) -> Result<(), Error> {
-        let mut index = self.parts.index.write();
-        self.parts.index.rebuild(&mut index, &self.parts.journal);
-        if self.parts.index.is_incomplete() {
-            return Err(Error::storage("the index differs from the journal and cannot be rebuilt"));
-        }
-        Ok(())
     }
 
     #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::files::{Files, NO_DESCRIPTORS, OpenMode, StoreFile};
 
@@ -44,6 +44,8 @@ struct Plan {
     counted: Counted,
     /// Number of counted calls that still succeed.
     left: AtomicI64,
+    // Held while syncs must wait, and shortly by each sync.
+    stall: RwLock<()>,
 }
 
 impl Plan {
@@ -80,12 +82,18 @@ impl Plan {
 impl<F: Files> FaultyFiles<F> {
     /// Makes the counted call after `after` successful ones fail.
     pub fn new(inner: F, fault: Fault, counted: Counted, after: i64) -> Self {
-        Self { inner, plan: Arc::new(Plan { fault, counted, left: AtomicI64::new(after) }) }
+        let plan = Plan { fault, counted, left: AtomicI64::new(after), stall: RwLock::default() };
+        Self { inner, plan: Arc::new(plan) }
     }
 
     /// Makes the counted call after `calls` more successful ones fail.
     pub fn strike_after(&self, calls: i64) {
         self.plan.left.store(calls, Ordering::SeqCst);
+    }
+
+    /// Makes every sync of a file wait until the returned value is dropped.
+    pub fn stall(&self) -> impl Sized + '_ {
+        self.plan.stall.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops injecting failures.
@@ -196,6 +204,7 @@ impl StoreFile for FaultyFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.plan.change()?;
+        drop(self.plan.stall.read().unwrap_or_else(PoisonError::into_inner));
         self.inner.sync_data()
     }
 

@@ -7,27 +7,45 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::files::{Files, OpenMode, StoreFile};
+use super::lock::owner;
 
 /// The files below a folder that is held open.
 pub struct RealFiles {
     folder: place::Folder,
     /// The absolute path, so that changing the working directory has no effect.
     path: PathBuf,
+    /// The file that names this process as the folder's holder, and whether forked processes of an earlier holder have the
+    /// locks of its files.
+    held: OnceLock<(Option<Arc<File>>, bool)>,
 }
 
 impl RealFiles {
     /// Opens the folder at `path`, which must exist.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
-        Ok(Self { folder: place::Folder::open(&path)?, path })
+        Ok(Self { folder: place::Folder::open(&path)?, path, held: OnceLock::new() })
     }
 
     /// Returns a separate handle for locking. Fails if the folder is not writable.
     pub(super) fn lockable(&self) -> io::Result<File> {
         self.folder.lockable()
+    }
+
+    /// Returns a separate handle, which can be locked.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.folder.handle()
+    }
+
+    pub(super) fn open_file(&self, path: &Path, mode: OpenMode) -> io::Result<File> {
+        self.folder.open_file(path, mode)
+    }
+
+    /// Notes that this process holds the folder.
+    pub(super) fn own(&self, owner: Option<Arc<File>>, is_inherited: bool) {
+        let _ = self.held.set((owner, is_inherited));
     }
 
     /// Returns a path to a name in the folder, for a library that opens files by path. Valid as long as this value.
@@ -47,7 +65,8 @@ impl Files for RealFiles {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
-        Ok(Arc::new(RealFile(self.folder.open_file(path, mode)?)))
+        let is_inherited = self.held.get().is_some_and(|(_, is_inherited)| *is_inherited);
+        Ok(Arc::new(RealFile { file: self.open_file(path, mode)?, is_inherited }))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -72,6 +91,9 @@ impl Files for RealFiles {
     }
 
     fn check_place(&self) -> io::Result<()> {
+        if let Some((Some(owner), _)) = self.held.get() {
+            owner::renew(owner);
+        }
         // An error says nothing about the folder.
         if self.folder.is_at(&self.path).unwrap_or(true) {
             return Ok(());
@@ -83,13 +105,17 @@ impl Files for RealFiles {
     }
 }
 
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    /// Forked processes of an earlier holder may have its lock.
+    is_inherited: bool,
+}
 
 impl StoreFile for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match positioned::read(&self.0, rest, offset + filled as u64) {
+            match positioned::read(&self.file, rest, offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -102,7 +128,7 @@ impl StoreFile for RealFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut written = 0;
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
-            match positioned::write(&self.0, rest, offset + written as u64) {
+            match positioned::write(&self.file, rest, offset + written as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,35 +139,38 @@ impl StoreFile for RealFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.0.metadata().map(|metadata| metadata.len())
+        self.file.metadata().map(|metadata| metadata.len())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     #[cfg(unix)]
     fn identity(&self) -> io::Result<Option<(u64, u64)>> {
         use std::os::unix::fs::MetadataExt;
-        self.0.metadata().map(|metadata| Some((metadata.dev(), metadata.ino())))
+        self.file.metadata().map(|metadata| Some((metadata.dev(), metadata.ino())))
     }
 
     #[cfg(unix)]
     fn lock(&self) -> io::Result<()> {
-        fs4::FileExt::try_lock(&self.0).map_err(|error| match error {
-            fs4::TryLockError::WouldBlock => io::Error::other("another governor writes to the newest segment"),
-            fs4::TryLockError::Error(error) => error,
-        })
+        match fs4::FileExt::try_lock(&self.file) {
+            Err(fs4::TryLockError::WouldBlock) if !self.is_inherited => {
+                Err(io::Error::other("another governor writes to the newest segment"))
+            }
+            Err(fs4::TryLockError::Error(error)) => Err(error),
+            Ok(()) | Err(fs4::TryLockError::WouldBlock) => Ok(()),
+        }
     }
 
     #[cfg(unix)]
     fn unlock(&self) {
         // If it fails, closing the file releases the lock.
-        let _ = fs4::FileExt::unlock(&self.0);
+        let _ = fs4::FileExt::unlock(&self.file);
     }
 }
 
@@ -181,6 +210,10 @@ mod place {
 
         pub(super) fn lockable(&self) -> io::Result<File> {
             fs::accessat(&self.0, ".", Access::WRITE_OK, AtFlags::empty())?;
+            self.handle()
+        }
+
+        pub(super) fn handle(&self) -> io::Result<File> {
             self.open_dir(Path::new("")).map(File::from)
         }
 
@@ -259,6 +292,10 @@ mod place {
 
         pub(super) fn lockable(&self) -> io::Result<File> {
             OpenOptions::new().create(true).truncate(false).write(true).open(self.0.join(lock::NAME))
+        }
+
+        pub(super) fn handle(&self) -> io::Result<File> {
+            File::open(self.0.join(lock::NAME))
         }
 
         pub(super) fn path(&self) -> Option<PathBuf> {

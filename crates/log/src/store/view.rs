@@ -29,6 +29,8 @@ pub enum ViewError {
     Checksum,
     #[error("the index disagrees with the journal: {0}")]
     Disagrees(&'static str),
+    #[error("{0} are not those that the journal has")]
+    Differs(String),
 }
 
 /// A set of changes that is applied atomically.

@@ -5,26 +5,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::store::{OpenMode, StoreFile};
-use rulekeep_types::{VerifyOptions, VerifyView, ViewFinding};
+use rulekeep_types::OpenVerification;
 
-fn compared(log: &ProofLog) -> ViewFinding {
-    let found = log.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
-    assert!(found.valid);
-    found.checked.view
+/// The difference that a comparison of the index finds.
+fn compared(log: &ProofLog) -> Option<String> {
+    let found = log.verify().unwrap();
+    assert!(found.valid && found.checked.is_index_compared);
+    found.index_differed
 }
 
-/// A closed store with twelve records each of two entities, of which every third has an outcome.
+/// A closed store with records of three entities, of which every third has an outcome. The entity `c` has three, and the
+/// second denies.
 fn store() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let log = open_folder(dir.path());
     for at in 0..24 {
-        let entity = if at % 2 == 0 { "a" } else { "b" };
-        let id = decide(&log, at, draft(entity, Decision::Allow, RiskLevel::Low, 500)).unwrap();
+        let entity = if at >= 21 {
+            "c"
+        } else if at % 2 == 0 {
+            "a"
+        } else {
+            "b"
+        };
+        let decision = if at == 22 { Decision::Deny } else { Decision::Allow };
+        let id = decide(&log, at, draft(entity, decision, RiskLevel::Low, 500)).unwrap();
         if at % 3 == 0 {
             report(&log, id, Outcome::Success).unwrap();
         }
     }
-    assert_eq!(compared(&log), ViewFinding::Agrees);
+    assert_eq!(compared(&log), None);
     log.close().unwrap();
     dir
 }
@@ -47,32 +56,112 @@ fn exchange_outcomes(block: &mut [u8], first: usize, second: usize) {
     block[second] = block[second] & 0x3f | one;
 }
 
+/// Opens a store whose index was changed, in both ways: its answers are the journal's again, and the difference is told.
+fn assert_mended(change: impl Fn(&Path), told: &str) {
+    for verifying in [OpenVerification::Before, OpenVerification::Behind] {
+        let dir = store();
+        let expected = answers(&open_folder(dir.path()));
+        change(dir.path());
+        let options = LogOptions { verifying, ..LogOptions::default() };
+        let place = Place::Folder(dir.path().to_owned());
+        let log = ProofLog::open(&place, &options, Timestamp::from_millis(0), STORE).unwrap().0;
+        log.wait_verified().unwrap();
+        let said = log.state().view_mended.unwrap_or_else(|| panic!("{verifying:?}: nothing was found"));
+        assert!(said.contains(told), "{verifying:?}: {said}");
+        assert_eq!(answers(&log), expected, "{verifying:?}");
+        assert_eq!(compared(&log), None);
+        decide(&log, 30, draft("a", Decision::Allow, RiskLevel::Low, 500)).unwrap();
+        log.close().unwrap();
+        let log = open_folder(dir.path());
+        assert_eq!((log.state().view_mended, compared(&log)), (None, None));
+    }
+}
+
+/// The records of each decision and of an intent, as the index tells them.
+fn answers(log: &ProofLog) -> Vec<Vec<(u64, Decision, Option<Outcome>)>> {
+    let queries = Decision::ALL.iter().map(|decision| ProofQuery::entity("c").decision(*decision));
+    let intent = ProofQuery::all().intent(IntentId::new(Timestamp::from_millis(0), 1));
+    let of = |query: ProofQuery| {
+        let found = log.records(&query).map(Result::unwrap);
+        found.map(|record| (record.id.sequence().get(), record.decision, record.outcome)).collect()
+    };
+    queries.chain([intent, ProofQuery::all()]).map(of).collect()
+}
+
 #[test]
 fn outcomes_exchanged_in_the_view_are_found_and_mended() {
-    for list in [0_u32, u32::MAX] {
-        let dir = store();
+    for (list, told) in [(0_u32, "\"a\""), (u32::MAX, "all entities")] {
         let key = [b"p".as_slice(), &list.to_be_bytes()].concat();
-        forge_view(dir.path(), &key, |block| exchange_outcomes(block, 0, 1));
-        // No sum shows the change: the log opens normally.
-        let log = open_folder(dir.path());
-        assert!(log.verify().unwrap().valid);
-        let ViewFinding::Differed(said) = compared(&log) else { panic!("nothing was found") };
-        assert!(said.contains(if list == 0 { "\"a\"" } else { "all entities" }), "{said}");
-        assert_eq!(compared(&log), ViewFinding::Agrees);
-        log.close().unwrap();
-        assert_eq!(compared(&open_folder(dir.path())), ViewFinding::Agrees);
+        // No sum shows the change.
+        assert_mended(|folder| forge_view(folder, &key, |block| exchange_outcomes(block, 0, 1)), told);
     }
+}
+
+/// The postings of the entity `c` in the page of entities.
+fn short_list(page: &mut [u8]) -> &mut [u8] {
+    let start = page.windows(4).position(|entity| entity == [1, 0, b'c', 3]).unwrap() + 4;
+    &mut page[start..start + 3 * 16]
+}
+
+/// Lets the first two postings of `c` exchange what they say of their records.
+fn exchange_decisions(page: &mut [u8]) {
+    let (first, second) = short_list(page).split_at_mut(16);
+    first[6..8].swap_with_slice(&mut second[6..8]);
+}
+
+#[test]
+fn a_denial_hidden_by_an_exchange_is_found_and_mended() {
+    assert_mended(|folder| forge_view(folder, b"e", |page| exchange_decisions(page)), "\"c\"");
+}
+
+#[test]
+fn an_order_exchanged_in_a_list_is_found_and_mended() {
+    let exchange = |page: &mut Vec<u8>| {
+        let (first, second) = short_list(page).split_at_mut(16);
+        first.swap_with_slice(&mut second[..16]);
+    };
+    assert_mended(|folder| forge_view(folder, b"e", exchange), "not in order");
 }
 
 #[test]
 fn an_intent_that_was_given_another_record_is_found() {
-    let dir = store();
     // The record's sequence follows the mention's mark.
-    forge_view(dir.path(), b"o", |mentions| mentions[4] ^= 1);
+    assert_mended(|folder| forge_view(folder, b"o", |mentions| mentions[4] ^= 1), "intents");
+}
+
+#[test]
+fn an_index_that_differs_in_an_open_log_is_told_by_verify() {
+    let (dir, forged) = (store(), store());
+    forge_view(forged.path(), b"e", |page| exchange_decisions(page));
     let log = open_folder(dir.path());
-    let ViewFinding::Differed(said) = compared(&log) else { panic!("nothing was found") };
-    assert!(said.contains("intents"), "{said}");
-    assert_eq!(compared(&log), ViewFinding::Agrees);
+    let expected = answers(&log);
+    *log.parts().index.write() = crate::index::load_view(Some(&forged.path().join("view")), 1 << 20).0;
+    assert_ne!(answers(&log), expected);
+    let said = compared(&log).unwrap();
+    assert!(said.contains("\"c\""), "{said}");
+    assert_eq!((answers(&log), compared(&log)), (expected, None));
+    assert_eq!(log.state().view_mended, Some(said));
+}
+
+#[test]
+fn a_reader_compares_the_index_in_the_folder_and_leaves_it() {
+    let dir = store();
+    let reading = || {
+        let place = Place::ReadOnly(dir.path().to_owned());
+        let log = ProofLog::open(&place, &LogOptions::default(), Timestamp::from_millis(0), STORE).unwrap().0;
+        log.verify().unwrap()
+    };
+    let found = reading();
+    assert!(found.valid && found.checked.is_index_compared && found.index_differed.is_none());
+    forge_view(dir.path(), b"e", |page| exchange_decisions(page));
+    for _ in 0..2 {
+        let said = reading().index_differed.unwrap();
+        assert!(said.contains("\"c\""), "{said}");
+    }
+    let writer = open_folder(dir.path());
+    assert!(!reading().checked.is_index_compared, "of a log that is in use");
+    drop(writer);
+    assert_eq!(reading().index_differed, None, "it was rebuilt");
 }
 
 #[test]
@@ -93,11 +182,11 @@ fn the_view_agrees_while_the_log_grows() {
         });
         let mut rounds = 0;
         while !writer.is_finished() || rounds < 3 {
-            assert_eq!(compared(&log), ViewFinding::Agrees, "round {rounds}");
+            assert_eq!(compared(&log), None, "round {rounds}");
             rounds += 1;
         }
     });
-    assert_eq!(compared(&log), ViewFinding::Agrees);
+    assert_eq!(compared(&log), None);
 }
 
 /// Files that count how much is read.
@@ -167,6 +256,6 @@ fn a_view_that_is_gone_is_made_while_the_journal_is_read_once() {
     let stored = files.content(Path::new("journal/0000000000.rkj")).len() as u64;
     let (log, read) = opened(second.path());
     assert!(read > stored && read < stored + stored / 2, "{read} bytes were read of {stored}");
-    assert_eq!(compared(&log), ViewFinding::Agrees);
+    assert_eq!(compared(&log), None);
     assert!(!log.state().view_lost);
 }

@@ -94,7 +94,7 @@ pub(super) mod tests {
         ],
         [
             "CONFLICT",
-            "The request contradicts the current state, such as an agent that is registered already, another outcome that was reported, a closed task, a frozen log or a reused idempotency key.",
+            "The request contradicts the current state, such as an agent that is registered already, another outcome that was reported, a closed task, a frozen log or a reused idempotency key; or the agent was stopped while its decision was recorded, which `details.proofId` names.",
             "Read the current state, then decide whether to send another request.",
         ],
         [
@@ -130,7 +130,7 @@ pub(super) mod tests {
         ],
         [
             "STORAGE_UNAVAILABLE",
-            "The store cannot be used: it is closed, a write failed, the disk is full, or another process has it.",
+            "The store cannot be used: it is closed, a write failed, the disk is full, another process has it, or this process was forked after it was opened.",
             "Read the message, correct the cause, then try again.",
         ],
     ];
@@ -145,7 +145,8 @@ pub(super) mod tests {
 "#;
 
     const NOTES: &str = "
-- A refused request has changed nothing, except a failed evaluation, which is recorded as a DENY.
+- A refused request has changed nothing, except a failed evaluation, which is recorded as a DENY, and a decision that is
+  withdrawn: its agent was stopped, or the permit ended, while its record was written. Its outcome is UNKNOWN.
 - After a 503 in the middle of a write it is unknown whether the record is kept. Nothing is allowed by it.
 - The message is one line for people and may change. Programs read the code and the details.
 - JSON-RPC has codes of its own for broken messages: [sidecar.md](sidecar.md).

@@ -208,6 +208,8 @@ pub struct GrantOrigin {
     pub proof_id: ProofId,
     /// True for a LOW-risk read, whose grant also lasts through an offline term.
     pub is_low_read: bool,
+    /// Number of operators' interventions that the decision took into account.
+    pub interventions: u64,
 }
 
 /// The hidden part of an enforcement from which grants are made. It is ignored by equality and not serialized.
@@ -231,6 +233,11 @@ impl GrantSource {
             constraints: constraints.clone(),
             spent: Mutex::default(),
         })))
+    }
+
+    /// The agent that may act and the decision; `None` if nothing is granted.
+    pub fn origin(&self) -> Option<(&AgentId, &GrantOrigin)> {
+        self.0.as_deref().map(|issued| (&issued.agent, &issued.origin))
     }
 
     /// Consumes one use and creates a grant. `decision` only serves the error message.

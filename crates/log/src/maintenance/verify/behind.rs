@@ -1,8 +1,8 @@
 //! Background verification of a log that was opened on the basis of its index.
 //!
-//! Until it is done, the states, the use of limits, the sums of the index and the nodes of the tree are used
-//! unverified, except for the last entries, which the open has read. Then they are compared with the whole journal. A
-//! difference makes the log read-only, like any break.
+//! Until it is done, the states, the use of limits, the index and the nodes of the tree are used unverified, except for
+//! the last entries, which the open has read. Then they are compared with the whole journal. A difference makes the log
+//! read-only, like any break; a difference of the records in the index, which no decision rests on, has it rebuilt.
 
 use rulekeep_types::parts::BreakageParts;
 use std::collections::BTreeMap;
@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::index::Census;
+use super::held;
+use crate::index::Held;
 use crate::index::reading::Reading;
 use crate::journal::used::UsedLimit;
 use crate::maintenance::erase::carry_out_again;
 use crate::parts::Parts;
 use crate::queue::Refusal;
-use crate::store::{Manner, Position, VIEW_FOLDER, digest};
+use crate::store::{Manner, Position, VIEW_FOLDER, ViewError, digest};
 use rulekeep_types::{Breakage, BrokenKind, ChainPosition, Digest, LogProgress, Sequence, VerificationState};
 
 /// Unverified data that a log uses until its journal is read.
@@ -28,33 +29,23 @@ pub(crate) struct Believed {
     /// The digest of each state.
     states: BTreeMap<String, Digest>,
     used: Vec<UsedLimit>,
-    census: Census,
     /// The root of the tree over these entries.
     root: Digest,
 }
 
 impl Believed {
-    pub(crate) fn new(
-        until: Position,
-        states: &[(String, Vec<u8>)],
-        used: Vec<UsedLimit>,
-        census: Census,
-        root: Digest,
-    ) -> Self {
+    pub(crate) fn new(until: Position, states: &[(String, Vec<u8>)], used: Vec<UsedLimit>, root: Digest) -> Self {
         let states = states.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
-        Self { until, states, used, census, root }
+        Self { until, states, used, root }
     }
 
     /// Describes the first difference from the journal; `None` if there is none.
     fn differs_from(&self, reading: Reading<'_>, root: Digest) -> Option<String> {
-        let Reading { states, used, census, .. } = reading;
+        let Reading { states, used, .. } = reading;
         let states: BTreeMap<String, Digest> = states.into_iter().map(|(key, value)| (key, digest(&value))).collect();
         let differs = |key: &&String| self.states.get(*key) != states.get(*key);
         if let Some(key) = self.states.keys().chain(states.keys()).find(differs) {
             return Some(format!("state {key:?}"));
-        }
-        if let Some(entity) = self.census.differs_from(&census) {
-            return Some(format!("sums of {:?}", entity.as_str()));
         }
         if self.used != used.into_list() {
             return Some("uses of limits".to_owned());
@@ -109,6 +100,11 @@ impl Behind {
         }
     }
 
+    /// Forgets the thread, which does not exist in a forked process.
+    pub(crate) fn abandon(&self) {
+        std::mem::forget(self.thread.try_lock().map(|mut thread| thread.take()));
+    }
+
     /// Stops it after the segments it is working on.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
@@ -123,7 +119,11 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
         *state.lock().unwrap_or_else(PoisonError::into_inner) = running;
     };
     let manner = Manner { threads: 0, progress: Some(&progress), stop: Some(stop) };
-    let mut reading = Reading::checking_range(Arc::clone(&parts.journal.erasures), None, believed.until, None);
+    // Read first, so that every statement in it is in the journal when that is read.
+    let held = held(parts);
+    let rule = held.as_ref().ok().map(Held::rule);
+    let erasures = || Arc::clone(&parts.journal.erasures);
+    let mut reading = Reading::checking_range(erasures(), None, believed.until, rule.clone());
     let (found, root) = match parts.journal.reader.verify_tree(&mut reading, believed.until, manner) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::Interrupted && manner.is_stopped() => {
@@ -131,7 +131,7 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
         }
         Err(error) => return refused(parts, format!("the journal cannot be read: {error}")),
     };
-    let (chain, finds_erased) = (reading.verified(), reading.finds_erased);
+    let (chain, finds_erased, mut sums) = (reading.verified(), reading.finds_erased, std::mem::take(&mut reading.held));
     let breakage = found.breakage.or_else(|| {
         let what = believed.differs_from(reading, root)?;
         Some(Breakage::from(BreakageParts {
@@ -155,6 +155,21 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
     }
     let position = ChainPosition::new(of, believed.until.link, chain.records, chain.head_hash);
     parts.maintenance.note_verified(position);
+    // The index may have been read with entries that were added since the log was opened.
+    let now = parts.index.applied();
+    let mut more = Reading::checking_range(erasures(), Some(&position), now, rule);
+    if now.entries > of {
+        let manner = Manner { progress: None, ..manner };
+        match parts.journal.reader.verify_parts(&mut more, Some(believed.until), now, manner) {
+            Ok(found) if found.breakage.is_none() => sums.join(more.held),
+            // The next verification finds it again.
+            _ => return VerificationState::Verified,
+        }
+    }
+    let differs = held.map_or_else(Some, |held| held.differs_from(&sums).map(ViewError::Differs));
+    if let Some(differs) = differs {
+        parts.index.mend(&parts.journal, &differs);
+    }
     VerificationState::Verified
 }
 
