@@ -101,8 +101,10 @@ fn a_new_connection_gets_the_place_of_the_oldest_stranger() {
     // The answer makes it the newest.
     known.ask(&asked).ok();
     strangers[2].send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow:").unwrap();
+    let mut newer = Vec::new();
     for oldest in &mut strangers {
-        live.ask(&asked).ok();
+        newer.push(live.client());
+        newer.last_mut().unwrap().ask(&asked).ok();
         assert!(oldest.is_closed());
     }
     known.ask(&asked).ok();
