@@ -297,27 +297,12 @@ impl Report {
     }
 }
 
-/// The outcome of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reported {
-    /// The report is complete: merge its grants into the table and store that the governor has reported.
-    Complete,
-    /// The fence does not wait for this report.
-    NotAwaited,
-    /// The governor restarted after the copy was made, so grants of its earlier process may be missing.
-    Restarted,
-    /// The governor's log is shorter than its anchor: its folder or its machine was restored.
-    Behind,
-}
-
 /// The state of a database whose identity or timeline has changed: who has not reported yet. One row a governor.
 ///
 /// A report is complete only if it comes from the process that the restored copy knows: whatever was granted to the
 /// governor after the copy was then granted to that process, which still knows it. No other process knows all of it. Such
 /// governors, and silent ones, keep budgets closed until all earlier grants have left the window, or an operator decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fence {
     epoch: u64,
     since: i64,
@@ -330,45 +315,9 @@ impl Fence {
         Self { epoch, since, awaited: awaited.into_iter().collect() }
     }
 
-    /// Creates the fence of a new epoch. `governors` are those neither retired nor gone, with the boot ids of the restored
-    /// rows.
-    ///
-    /// `epoch` must exceed every earlier epoch, also those the restored copy does not know: take it from the log that the
-    /// witness holds. `longest` is the longest time for which a grant of any counter counts. A governor the previous fence
-    /// still waits for stays awaited as the process that fence expected.
-    #[must_use]
-    pub fn raise(
-        &self,
-        epoch: u64,
-        now: i64,
-        longest: i64,
-        governors: impl IntoIterator<Item = (String, Option<String>)>,
-    ) -> Self {
-        let mut awaited: BTreeMap<_, _> = governors.into_iter().collect();
-        if now < self.since.saturating_add(longest) {
-            awaited.extend(self.awaited.clone());
-        }
-        Self { epoch, since: now, awaited }
-    }
-
-    /// Returns whether a governor has not reported.
-    pub fn is_awaited(&self, governor: &str) -> bool {
-        self.awaited.contains_key(governor)
-    }
-
     /// Returns the number of the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
-    }
-
-    /// Returns the time at which the epoch began.
-    pub fn since(&self) -> i64 {
-        self.since
-    }
-
-    /// Returns the governors that have not reported, with the boot ids that are expected.
-    pub fn awaited(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.awaited.iter().map(|(governor, boot)| (governor.as_str(), boot.as_deref()))
     }
 
     /// Reports whether a counter with these terms may be granted from.
@@ -376,28 +325,11 @@ impl Fence {
         self.awaited.is_empty() || now >= self.since.saturating_add(terms.longest())
     }
 
-    /// Takes a report of a governor whose log has `size` entries; `anchored` is the largest size that the database or the
-    /// witness knows of it.
-    pub fn report(&mut self, governor: &str, report: &Report, size: u64, anchored: u64) -> Reported {
-        let Some(expected) = self.awaited.get(governor) else { return Reported::NotAwaited };
-        if !report.is_for(self.epoch, &report.boot) {
-            return Reported::NotAwaited;
-        }
-        if size < anchored {
-            return Reported::Behind;
-        }
-        if expected.as_ref() != Some(&report.boot) {
-            return Reported::Restarted;
-        }
-        self.awaited.remove(governor);
-        Reported::Complete
-    }
-
-    /// Stops waiting for a governor by an operator's order (`readmit` or `retire`). Returns whether it was awaited.
-    ///
-    /// If it was, store a [`Grant::charge`] for each counter, by default of the whole limit.
-    pub fn readmit(&mut self, governor: &str) -> bool {
-        self.awaited.remove(governor).is_some()
+    /// Returns whether a report is all that a governor can hold, so that it is no longer awaited. The log of the governor
+    /// must have been shown to continue the one that is known.
+    pub fn is_completed_by(&self, governor: &str, report: &Report) -> bool {
+        let expected = self.awaited.get(governor).and_then(Option::as_deref);
+        expected.is_some_and(|boot| report.is_for(self.epoch, boot))
     }
 }
 
@@ -519,29 +451,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_complete_report_opens_the_fence() {
-        let mut waiting = fence(Some("b1"));
-        assert_eq!(waiting.report("bert", &report(7, "b1", vec![]), 9, 9), Reported::NotAwaited);
-        assert_eq!(waiting.report("anna", &report(6, "b1", vec![]), 9, 9), Reported::NotAwaited);
-        assert_eq!(waiting.report("anna", &report(7, "b1", vec![]), 8, 9), Reported::Behind);
-        assert_eq!(waiting.report("anna", &report(7, "b2", vec![]), 9, 9), Reported::Restarted);
-        assert!(!waiting.is_open(1_000_000, TERMS));
-        assert_eq!(waiting.report("anna", &report(7, "b1", vec![]), 9, 9), Reported::Complete);
-        assert!(waiting.is_open(1_000_000, TERMS));
-        let mut unknown = fence(None);
-        assert_eq!(unknown.report("anna", &report(7, "b1", vec![]), 9, 9), Reported::Restarted);
-        assert!(unknown.readmit("anna") && !unknown.readmit("anna"));
-    }
-
-    #[test]
-    fn a_second_restore_keeps_waiting_for_the_process_of_the_first() {
-        let longest = TERMS.longest();
-        let again = |now| fence(Some("b1")).raise(8, now, longest, [("anna".to_owned(), Some("b2".to_owned()))]);
-        let mut soon = again(1_000_001);
-        assert_eq!(soon.report("anna", &report(8, "b2", vec![]), 9, 9), Reported::Restarted);
-        let mut later = again(1_000_000 + longest);
-        assert_eq!(later.report("anna", &report(8, "b2", vec![]), 9, 9), Reported::Complete);
-        assert_eq!((later.epoch(), later.since()), (8, 1_000_000 + longest));
+    fn a_report_is_complete_from_the_awaited_process_alone() {
+        let waiting = fence(Some("b1"));
+        for (governor, epoch, boot) in [("bert", 7, "b1"), ("anna", 6, "b1"), ("anna", 7, "b2")] {
+            assert!(!waiting.is_completed_by(governor, &report(epoch, boot, vec![])), "{governor} {epoch} {boot}");
+        }
+        assert!(waiting.is_completed_by("anna", &report(7, "b1", vec![])));
+        assert!(!fence(None).is_completed_by("anna", &report(7, "b1", vec![])), "its process is not known");
     }
 
     #[test]

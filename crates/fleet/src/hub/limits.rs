@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use super::batches::{self, Request};
 use super::epoch::EpochNow;
 use super::{Hub, HubError, Orders};
-use crate::budget::{Budget, Fence, Grant, GrantTerms, Reported, Share};
+use crate::budget::{Budget, Fence, Grant, GrantTerms, Share};
 use crate::membership::number;
 use crate::wire::{Beat, Reserve, Reserved};
 
@@ -189,8 +189,7 @@ impl Hub {
         });
         let merged: BTreeMap<_, _> = merged.collect();
         store(transaction, &merged.into_values().collect::<Vec<_>>()).await?;
-        let mut fence = fence.clone();
-        if fence.report(governor, report, u64::from(is_shown), 1) == Reported::Complete {
+        if is_shown && fence.is_completed_by(governor, report) {
             transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
         }
         Ok(report.grants.iter().map(|grant| grant.counter.clone()).collect())

@@ -1,9 +1,9 @@
-//! Shared limits under random schedules: takes, lost and late messages, cuts, crashes, suspends, and restores of governors'
-//! folders and of the database. At each step, what was spent within the window and what can still be spent fit the limit.
+//! Shared limits under random schedules: takes, lost and late messages, cuts, crashes, suspends, departures and returns, and
+//! restores of governors' folders and of the database. At each step, what was spent within the window and what can still be spent fit the limit.
 
 use crate::{Random, figures, mutant, schedules};
 use rulekeep_fleet::{
-    budget::{Budget, Fence, Grant, GrantTerms, Report, Reported, Return, Share, Want},
+    budget::{Budget, Fence, Grant, GrantTerms, Report, Return, Share, Want},
     permit::Moment,
     purse::{Purse, Taken, Use},
 };
@@ -24,6 +24,8 @@ enum Rule {
     NoFence,
     /// A report counts as complete from any process whose log is not shorter than its anchor.
     AnyBootReports,
+    /// A governor that had left when the copy was made holds nothing.
+    LeftForEver,
     /// A reservation counts for the window alone, as if it were used at the moment it is granted.
     ReserveWithoutTerm,
     /// A lease is timed on a clock that stops in suspend.
@@ -56,6 +58,7 @@ fn the_checker_catches_each_naive_limit_rule() {
         ("no boot check", Rule::NoBoot, true, false),
         ("no fence", Rule::NoFence, false, true),
         ("any boot reports", Rule::AnyBootReports, true, true),
+        ("governors that left never return", Rule::LeftForEver, false, true),
         ("reservations count for the window alone", Rule::ReserveWithoutTerm, false, false),
         ("leases on MONOTONIC", Rule::Monotonic, false, false),
         ("leases on the boot clock alone", Rule::BootClockAlone, false, false),
@@ -76,7 +79,10 @@ const COUNTERS: [(&str, Share); 2] = [("money", Share::Reserve), ("calls", Share
 
 #[derive(Clone, Default)]
 struct Database {
-    fence: Fence,
+    /// The epoch, its beginning, and the governors that have not reported, with the run that is expected to know.
+    epoch: u64,
+    since: i64,
+    awaited: BTreeMap<String, Option<String>>,
     rows: BTreeMap<(String, u64), Grant>,
     governors: Vec<Row>,
     recalled: BTreeSet<(String, u64)>,
@@ -89,6 +95,14 @@ struct Row {
     beat: u64,
     size: u64,
     is_refused: bool,
+    has_left: bool,
+    returns: u64,
+}
+
+impl Database {
+    fn fence(&self) -> Fence {
+        Fence::from_rows(self.epoch, self.since, self.awaited.clone())
+    }
 }
 
 /// What the witness keeps outside the database.
@@ -96,6 +110,8 @@ struct Row {
 struct Witness {
     epoch: u64,
     sizes: Vec<u64>,
+    /// The leaves by which governors came back after they had left.
+    returns: Vec<u64>,
 }
 
 /// A decision that waits for grants, with its amounts by counter.
@@ -111,6 +127,8 @@ struct Governor {
     beat: u64,
     purse: Purse,
     size: u64,
+    /// It has left, and starts again some time.
+    is_gone: bool,
     waiting: Vec<Decision>,
     copy: Option<(u64, Purse)>,
     boot_clock: i64,
@@ -181,7 +199,7 @@ impl World {
             database: Database { governors: vec![Row::default(); 5], ..Database::default() },
             is_restored: false,
             copy: None,
-            witness: Witness { epoch: 0, sizes: vec![0; 5] },
+            witness: Witness { epoch: 0, sizes: vec![0; 5], returns: vec![0; 5] },
             governors,
             network: BTreeMap::new(),
             spent: Vec::new(),
@@ -238,7 +256,7 @@ impl World {
 
     fn act(&mut self) {
         let index = self.random.index(5);
-        let is_awake = self.now >= self.governors[index].frozen_until;
+        let is_awake = self.now >= self.governors[index].frozen_until && !self.governors[index].is_gone;
         match self.random.between(0, 99) {
             0..58 if is_awake => (0..self.random.between(1, 4)).for_each(|_| self.begin(index)),
             58..72 if is_awake => self.beat(index, Vec::new()),
@@ -256,7 +274,8 @@ impl World {
             }
             88..91 => self.governors[index].cut_until = self.now + self.random.between(500, 40_000),
             91..96 => self.governors[index].frozen_until = self.now + self.random.between(500, 40_000),
-            96..99 => self.readmit(index),
+            96..98 => self.readmit(index),
+            98..100 if is_awake => self.leave(index),
             _ => {}
         }
     }
@@ -399,8 +418,7 @@ impl World {
                 self.report(index, report, up.size);
             }
             let name = format!("g{index}");
-            down.report =
-                self.database.fence.awaited().any(|(each, _)| each == name).then(|| self.database.fence.epoch());
+            down.report = self.database.awaited.contains_key(&name).then_some(self.database.epoch);
             for want in &up.wants {
                 down.answers.push((want.number, self.decide(want, &up.boot)));
             }
@@ -415,14 +433,40 @@ impl World {
             return;
         }
         self.witness.epoch += 1;
-        let governors: Vec<_> = self
-            .database
-            .governors
-            .iter()
-            .enumerate()
-            .map(|(index, row)| (format!("g{index}"), row.boot.clone()))
-            .collect();
-        self.database.fence = self.database.fence.raise(self.witness.epoch, self.now, TERMS.longest(), governors);
+        let database = &mut self.database;
+        // Those that an earlier fence still waits for stay awaited as the run that it expected.
+        let longest = database.since.saturating_add(TERMS.longest());
+        let earlier = if self.now < longest { std::mem::take(&mut database.awaited) } else { BTreeMap::new() };
+        let rows = database.governors.iter().zip(&self.witness.returns).enumerate();
+        let holds = |(row, returns): &(&Row, &u64)| {
+            !row.has_left || (row.returns != **returns && self.rule != Rule::LeftForEver)
+        };
+        let awaited =
+            rows.filter(|(_, row)| holds(row)).map(|(index, (row, _))| (format!("g{index}"), row.boot.clone()));
+        (database.epoch, database.since, database.awaited) =
+            (self.witness.epoch, self.now, awaited.chain(earlier).collect());
+    }
+
+    /// Lets a governor give everything back and end. Its goodbye may be lost.
+    fn leave(&mut self, index: usize) {
+        let governor = &mut self.governors[index];
+        governor.purse.close();
+        governor.beat += 1;
+        let up = Up {
+            boot: governor.boot.clone(),
+            beat: governor.beat,
+            size: governor.size,
+            wants: Vec::new(),
+            returns: governor.purse.returning(governor.moment(self.rule)),
+            report: None,
+        };
+        governor.waiting.clear();
+        (governor.is_gone, governor.purse) = (true, Purse::new("gone"));
+        if self.random.percent(70) {
+            self.serve(index, &up);
+            let row = &mut self.database.governors[index];
+            row.has_left |= row.boot.as_ref() == Some(&up.boot) && row.beat == up.beat && !row.is_refused;
+        }
     }
 
     fn expire(&mut self) {
@@ -443,6 +487,10 @@ impl World {
             }
             row.earlier.extend(row.boot.replace(up.boot.clone()));
             row.beat = 0;
+            if std::mem::take(&mut row.has_left) {
+                self.witness.returns[index] += 1;
+                row.returns = self.witness.returns[index];
+            }
         }
         if up.beat > row.beat {
             row.beat = up.beat;
@@ -454,20 +502,18 @@ impl World {
                 }
             }
         }
-        !row.is_refused
+        !row.is_refused && !row.has_left
     }
 
     fn report(&mut self, index: usize, report: &Report, size: u64) {
         let name = format!("g{index}");
         let anchored = self.database.governors[index].size.max(self.witness.sizes[index]);
-        let mut reported = self.database.fence.report(&name, report, size, anchored);
-        if reported == Reported::Restarted && self.rule == Rule::AnyBootReports {
-            self.database.fence.readmit(&name);
-            reported = Reported::Complete;
-        }
-        if reported != Reported::Complete {
+        let is_complete = size >= anchored && self.database.fence().is_completed_by(&name, report);
+        let is_current = report.epoch == self.database.epoch && size >= anchored;
+        if !is_complete && (!is_current || self.rule != Rule::AnyBootReports) {
             return;
         }
+        self.database.awaited.remove(&name);
         for grant in &report.grants {
             let key = (grant.boot.clone(), grant.number);
             if let Some(grant) = Grant::merge(self.database.rows.get(&key), grant, report.epoch) {
@@ -484,7 +530,7 @@ impl World {
             .map(|grant| &grant.boot)
             .collect();
         let holders = u32::try_from(holders.len()).unwrap();
-        Budget::new(MAX, taken, holders, TERMS, &self.database.fence, self.now)
+        Budget::new(MAX, taken, holders, TERMS, &self.database.fence(), self.now)
     }
 
     fn decide(&mut self, want: &Want, boot: &str) -> Option<Grant> {
@@ -522,9 +568,9 @@ impl World {
         let row = &mut self.database.governors[index];
         (row.is_refused, row.size, self.witness.sizes[index]) = (false, size, size);
         let boot = row.boot.clone().unwrap_or_default();
-        if self.random.percent(50) && self.database.fence.readmit(&format!("g{index}")) {
+        if self.random.percent(50) && self.database.awaited.remove(&format!("g{index}")).is_some() {
             for (counter, _) in COUNTERS {
-                let grant = Grant::charge(counter, &boot, MAX, &self.database.fence, TERMS);
+                let grant = Grant::charge(counter, &boot, MAX, &self.database.fence(), TERMS);
                 self.database.rows.insert((format!("{counter} of {index}"), grant.number), grant);
             }
         }
@@ -541,7 +587,7 @@ impl World {
         self.is_changed = true;
         governor.boots += 1;
         governor.waiting.clear();
-        governor.frozen_until = 0;
+        (governor.frozen_until, governor.is_gone) = (0, false);
         if rule == Rule::NoBoot {
             governor.purse = purse;
             return;
@@ -561,6 +607,7 @@ impl Governor {
             boot,
             beat: 0,
             size: 0,
+            is_gone: false,
             waiting: Vec::new(),
             copy: None,
             boot_clock: 0,
