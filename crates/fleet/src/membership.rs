@@ -77,7 +77,7 @@ pub struct Membership {
     pub trouble: String,
     /// Whether the run has shown that its log continues that of the run before.
     pub is_shown: bool,
-    /// Whether it has given back all parts of shared limits and decides nothing until its next run.
+    /// True once it has given back all parts of shared limits; it decides nothing until its next run.
     pub has_left: bool,
 }
 
@@ -117,9 +117,9 @@ enum Sender {
 
 /// The relation of a new checkpoint to the known ones.
 enum Taken {
-    /// It is the anchored one, or continues it.
+    /// The checkpoint is the anchored one, or continues it.
     Continued(Head),
-    /// A proof starts from another size than the known ones.
+    /// One of its proofs starts from another size than the known ones.
     OtherStart,
 }
 

@@ -153,8 +153,12 @@ const fn missing(member: &MemberInfo) -> u64 {
     member.anchored.saturating_sub(member.copied)
 }
 
-fn trouble(member: &MemberInfo) -> &str {
-    if member.is_retired { "retired" } else { &member.trouble }
+fn trouble(member: &MemberInfo) -> String {
+    match member.refused.last_key_value() {
+        _ if member.is_retired => "retired".to_owned(),
+        Some((order, why)) if member.trouble.is_empty() => format!("order {order} is not in force: {why}"),
+        _ => member.trouble.clone(),
+    }
 }
 
 /// Prints copied records.

@@ -130,7 +130,7 @@ pub enum HubError {
     /// The database does not answer or refuses a statement.
     #[error("the database: {0}")]
     Database(String),
-    /// What was sent cannot be stored.
+    /// The database cannot store the content of a request.
     #[error("it cannot be stored: {0}")]
     Content(String),
     /// An order is refused.
