@@ -519,3 +519,47 @@ fn a_failed_kill_switch_is_tried_again_an_untaken_one_is_none() {
         session.done(&tasks[0], Err("the disk is full".to_owned()), moment(1));
     }
 }
+
+#[test]
+fn a_failed_document_is_tried_again_and_ends_the_permit_in_time() {
+    let mut organisation = Organisation::founded(10);
+    organisation.keep(&organisation.sign(limited("pay", "reserve", 10, "1d"), 2));
+    let mut session = session(&organisation, (0, Digest::ZERO));
+    let permit = Some(Term { term_ms: 10_000, offline_ms: 0 });
+    let mut step = |second, result: Result<(), String>| {
+        let (number, beat) = session.beat(moment(second), Duration::ZERO);
+        let told = Answer { permit, ..answer(&organisation.orders) };
+        let tasks = session.answered(number, &told, SystemClock.now());
+        let enforce = tasks.iter().find(|task| matches!(task, Task::Enforce(2))).cloned();
+        if let Some(task) = &enforce {
+            session.done(task, result, moment(second));
+        }
+        (enforce.is_some(), beat.refused.contains_key(&2), session.withheld(moment(second)))
+    };
+    let failed = || Err("the disk is full".to_owned());
+    assert_eq!(step(1, failed()), (true, false, None));
+    assert_eq!(step(5, failed()), (true, true, None), "it is tried again, and the hub hears of it");
+    let (_, _, withheld) = step(11, failed());
+    assert!(withheld.is_some_and(|why| why.contains("order 2 is not in force") && why.contains("the disk is full")));
+    assert_eq!(step(12, Ok(())), (true, true, None));
+    assert_eq!(step(13, Ok(())), (false, false, None), "it is in force");
+}
+
+#[test]
+fn a_lift_that_fails_is_tried_again() {
+    let mut organisation = Organisation::founded(10);
+    organisation.keep(&organisation.sign(stop(&[]), 1));
+    organisation.keep(&organisation.sign(Command::Lift { order: 2, note: String::new() }, 2));
+    let chain = Chain::new(Some(organisation.trust_anchor()));
+    let stops = BTreeSet::from([2]);
+    let mut session = Session::new("g", "b", Vec::new(), chain, (0, Digest::ZERO), stops, Duration::ZERO);
+    for (second, result) in [(1, Err("the disk is full".to_owned())), (2, Ok(()))] {
+        let (number, _) = session.beat(moment(second), Duration::ZERO);
+        let tasks = session.answered(number, &answer(&organisation.orders), SystemClock.now());
+        assert_eq!(tasks[0], Task::Lift(2), "at {second} s");
+        session.done(&tasks[0], result, moment(second));
+    }
+    let (number, _) = session.beat(moment(3), Duration::ZERO);
+    let tasks = session.answered(number, &answer(&[]), SystemClock.now());
+    assert!(!tasks.iter().any(|task| matches!(task, Task::Lift(_))), "{tasks:?}");
+}
