@@ -97,6 +97,13 @@ impl<'a> Extension<'a> {
         Ok(())
     }
 
+    /// Ends the place of a follower that has stopped, so that another one of its name can be attached.
+    pub fn detach(self, name: &str) {
+        if let Ok(inner) = self.inner().here() {
+            inner.extensions.followers.hold().remove(name);
+        }
+    }
+
     /// Returns a weak reference to the governor.
     pub fn weakly(self) -> WeakGovernor {
         WeakGovernor(Arc::downgrade(&self.governor.inner))

@@ -56,6 +56,8 @@ pub struct Session {
     latest: Timestamp,
     /// The moment since which the document in force is not that of the orders.
     behind_since: Option<Moment>,
+    /// The time that hubs took for the last beats.
+    slow: Duration,
     anchored: u64,
     copied: u64,
     head: u64,
@@ -93,6 +95,7 @@ impl Session {
             offline_at_most,
             latest: Timestamp::from_millis(0),
             behind_since: None,
+            slow: Duration::ZERO,
             anchored: 0,
             copied: 0,
             head: 0,
@@ -243,13 +246,21 @@ impl Session {
     }
 
     /// The time for which a hub may hold the next beat open, at most `most`, and the time that its answer may take besides.
-    /// A hub that hangs costs less than two thirds of what the permit has left; another one is asked then.
+    /// A hub that hangs costs less than two thirds of what the permit has left; another one is asked then. A hub that is slow
+    /// gets twice the time that it took before, as far as that goes.
     pub fn patience(&self, now: Moment, most: Duration) -> (Duration, Duration) {
         let left =
             self.permit.deadlines().filter(|held| held.allows(now)).map(|held| held.until.saturating_sub(now.boot));
         left.map_or((Duration::ZERO, LONGEST_CALL), |left| {
-            (most.min(left / 3), LONGEST_CALL.min(left / 4).max(SHORTEST_CALL))
+            let both = left * 7 / 12;
+            let call = (left / 4).max(self.slow * 2).min(both).clamp(SHORTEST_CALL, LONGEST_CALL);
+            (most.min(left / 3).min(both.saturating_sub(call)), call)
         })
+    }
+
+    /// Notes the time that a beat took, besides that for which the hub could hold it open.
+    pub fn took(&mut self, time: Duration) {
+        self.slow = time.max(self.slow / 2);
     }
 
     /// The groups that the governor is in.

@@ -140,9 +140,14 @@ fn write(path: &Path, content: &[u8]) -> Result<(), HubError> {
     let failed = |error: std::io::Error| HubError::Log(format!("{}: {error}", path.display()));
     fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
     let temporary = path.with_extension("new");
-    let mut file = fs::File::create(&temporary).map_err(failed)?;
-    file.write_all(content).and_then(|()| file.sync_all()).map_err(failed)?;
-    fs::rename(&temporary, path).map_err(failed)
+    let written = fs::File::create(&temporary)
+        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|error| {
+        // A part of a file is of no use.
+        let _ = fs::remove_file(&temporary);
+        failed(error)
+    })
 }
 
 fn order_file(folder: &Path, seq: u64) -> std::path::PathBuf {

@@ -67,10 +67,10 @@ impl Shared {
         beat.open = open_actions(governor);
         beat.returned = self.purse().returning(moment);
         beat.report = must_report.map(|epoch| self.purse().report(epoch));
-        let answer: Answer = self
-            .link
-            .call(&self.key, "/fleet/v1/beat", &beat, wait + patience)
-            .map_err(|error: MemberError| error.to_string())?;
+        let sent = Instant::now();
+        let answer: Result<Answer, MemberError> = self.link.call(&self.key, "/fleet/v1/beat", &beat, wait + patience);
+        self.state().session.took(sent.elapsed().saturating_sub(wait));
+        let answer = answer.map_err(|error| error.to_string())?;
         if answer.is_taken {
             self.purse().confirmed(&beat.returned);
         }

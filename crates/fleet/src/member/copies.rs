@@ -26,11 +26,15 @@ impl Shared {
                 !state.is_leaving && (known >= anchored || self.settings.copies == CopyRule::Nothing)
             };
             let waited = self.changed.wait_timeout_while(state, RETRY, |state| is_idle(state));
-            let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if state.is_leaving {
                 return;
             }
             let (from, anchored) = (copied.unwrap_or(0).max(state.session.copied()), state.session.anchored());
+            if from >= anchored {
+                // The answer that said so may have been lost.
+                state.copy_problem = None;
+            }
             drop(state);
             let Some(governor) = self.governor.upgrade() else { return };
             if from >= anchored || self.settings.copies == CopyRule::Nothing {

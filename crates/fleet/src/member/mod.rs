@@ -25,7 +25,7 @@ use std::time::Duration;
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::extension::{Extension, Follower, Wait, WeakGovernor};
 use rulekeep::proof::Digest;
-use rulekeep::system::SystemEntropy;
+use rulekeep::system::{Entropy as _, SystemEntropy};
 use rulekeep::{Decision, Governor, ProofRecord, RiskLevel};
 
 use crate::enrolment::Enrol;
@@ -243,10 +243,16 @@ impl Member {
     }
 
     fn end(&mut self) {
+        if self.threads.is_empty() {
+            return;
+        }
         self.shared.stop();
         for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != std::thread::current().id()) {
             // A panic has been reported already.
             let _ = thread.join();
+        }
+        if let Some(governor) = self.shared.governor.upgrade() {
+            Extension::of(&governor).detach(FOLLOWER);
         }
     }
 }
@@ -337,28 +343,30 @@ impl MemberBuilder {
         let (key, groups) = self.key_or_enrol(&link, extension)?;
         let least = extension.states(&[LEAST]).first().and_then(|(_, value)| serde_json::from_str(value).ok());
         let stops = beats::orders_of_stops(governor);
+        // Another run for hubs also if this process has been a member before: its numbers begin anew.
+        let boot = hex::encode(SystemEntropy.bits().to_be_bytes());
         let session = Session::new(
             key.name(),
-            extension.boot_id(),
+            &boot,
             groups,
             Chain::new(Some(anchor)),
             least.unwrap_or((0, Digest::ZERO)),
             stops,
             self.offline.0,
         );
-        let (patience, purse) = (self.patience, Mutex::new(Purse::new(extension.boot_id())));
+        let (patience, purse) = (self.patience, Mutex::new(Purse::new(boot.as_str())));
         let state = State { session, is_permitted: false, problem: None, copy_problem: None, is_leaving: false };
         let shared = Arc::new(Shared {
             governor: extension.weakly(),
             link,
             key,
-            boot: extension.boot_id().to_owned(),
+            boot,
             settings: self,
             state: Mutex::new(state),
             changed: Condvar::new(),
             purse,
         });
-        extension.attach("fleet", Arc::clone(&shared) as Arc<dyn Follower>)?;
+        extension.attach(FOLLOWER, Arc::clone(&shared) as Arc<dyn Follower>)?;
         extension.share_limits(Arc::new(limits::Limits::new(Arc::clone(&shared))));
         let start = |name: &str, work: fn(&Shared)| {
             let shared = Arc::clone(&shared);
@@ -386,7 +394,7 @@ impl MemberBuilder {
         let settings = |why: String| MemberError::Settings(format!("{}: {why}", self.key_file.display()));
         let is_new = !self.key_file.exists();
         let key = if is_new {
-            let random = hex::encode(rulekeep::system::Entropy::bits(&SystemEntropy).to_be_bytes());
+            let random = hex::encode(SystemEntropy.bits().to_be_bytes());
             let random = format!("governor-{}", random.get(..12).unwrap_or_default());
             let name = self.name.as_ref().unwrap_or(&random);
             CheckpointKey::generate(name, &SystemEntropy).map_err(|error| settings(error.to_string()))?
@@ -465,6 +473,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+const FOLLOWER: &str = "fleet";
 const ENROL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The key of the state that remembers the order in force.
 const LEAST: &str = "fleet/order";

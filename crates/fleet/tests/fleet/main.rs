@@ -8,6 +8,7 @@ mod below;
 mod contract;
 mod faults;
 mod members;
+mod network;
 mod promises;
 mod strangers;
 #[allow(dead_code)] // the load program uses the rest

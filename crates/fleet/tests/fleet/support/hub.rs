@@ -1,7 +1,7 @@
 //! Hubs: in a runtime of their own in this process, or as processes; and what operators and readers ask of them.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use super::http::{Answered, once, request};
+use super::namespace::Namespace;
 use super::organisation::{TOKEN, log_key};
 
 /// What differs between the hubs of the tests.
@@ -26,11 +27,15 @@ pub(crate) struct HubOptions {
     pub(crate) publish: Option<PathBuf>,
     /// Names, keys and URLs of witnesses.
     pub(crate) witnesses: Vec<(String, String)>,
+    listens: String,
+    /// The certificate and its key, both in PEM.
+    tls: Option<(String, String)>,
 }
 
 impl HubOptions {
     pub(crate) fn new(database: &str) -> Self {
-        Self { database: database.to_owned(), publish: None, witnesses: Vec::new() }
+        let listens = "127.0.0.1:0".to_owned();
+        Self { database: database.to_owned(), publish: None, witnesses: Vec::new(), listens, tls: None }
     }
 
     pub(crate) fn publish(mut self, folder: &Path) -> Self {
@@ -41,6 +46,27 @@ impl HubOptions {
     pub(crate) fn witness(mut self, key: &WitnessKey, url: &str) -> Self {
         self.witnesses.push((key.to_string(), url.to_owned()));
         self
+    }
+
+    /// A free port of another address.
+    pub(crate) fn listens(mut self, address: IpAddr) -> Self {
+        self.listens = SocketAddr::new(address, 0).to_string();
+        self
+    }
+
+    /// TLS, with a certificate and its key in PEM.
+    pub(crate) fn tls(mut self, certificate: &str, key: &str) -> Self {
+        self.tls = Some((certificate.to_owned(), key.to_owned()));
+        self
+    }
+
+    /// The server of `rulekeep fleet hub`.
+    fn server(&self) -> Server {
+        let server = Server::new().max_connections(20_000);
+        match &self.tls {
+            Some((certificate, key)) => server.tls(certificate.as_bytes(), key.as_bytes()).expect("its key"),
+            None => server,
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -59,6 +85,7 @@ impl HubOptions {
 /// A hub in this process. It ends with the value, in the middle of whatever it does.
 pub(crate) struct RunningHub {
     pub(crate) api: Api,
+    hub: Hub,
     runtime: Option<Runtime>,
 }
 
@@ -68,17 +95,16 @@ impl RunningHub {
     }
 
     pub(crate) async fn try_start(options: &HubOptions) -> Result<Self, String> {
-        Self::served_by(server(), options).await
+        Self::served_by(options.server(), options).await
     }
 
     /// One behind a server with other settings.
     pub(crate) async fn served_by(server: Server, options: &HubOptions) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let settings = options.settings();
-        let address = runtime.spawn(serve(server, settings)).await.expect("no panic");
-        match address {
-            Ok(address) => Ok(Self { api: Api(address), runtime: Some(runtime) }),
+        let served = runtime.spawn(serve(server, options.clone())).await.expect("no panic");
+        match served {
+            Ok((address, hub)) => Ok(Self { api: Api(address), hub, runtime: Some(runtime) }),
             Err(why) => {
                 runtime.shutdown_background();
                 Err(why)
@@ -89,6 +115,11 @@ impl RunningHub {
     pub(crate) fn address(&self) -> SocketAddr {
         self.api.0
     }
+
+    /// The problem that the hub shows to its operator.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.hub.problem()
+    }
 }
 
 impl Drop for RunningHub {
@@ -98,17 +129,12 @@ impl Drop for RunningHub {
 }
 
 /// Starts a hub on a free port, in the background.
-async fn serve(server: Server, settings: Settings) -> Result<SocketAddr, String> {
-    let hub = Hub::start(settings).await.map_err(|error| error.to_string())?;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+async fn serve(server: Server, options: HubOptions) -> Result<(SocketAddr, Hub), String> {
+    let hub = Hub::start(options.settings()).await.map_err(|error| error.to_string())?;
+    let listener = TcpListener::bind(&options.listens).await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
     tokio::spawn(server.serve(listener, hub.router(), std::future::pending()));
-    Ok(address)
-}
-
-/// The server of `rulekeep fleet hub`.
-fn server() -> Server {
-    Server::new().max_connections(20_000)
+    Ok((address, hub))
 }
 
 /// A hub as a process of this test program, ended by `kill -9`.
@@ -132,6 +158,11 @@ impl HubProcess {
         shell.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\"")]);
         shell.arg(std::env::current_exe().expect("this program"));
         Self::start_by(shell, options)
+    }
+
+    /// One in a network namespace.
+    pub(crate) fn within(namespace: &Namespace, options: &HubOptions) -> Self {
+        Self::start_by(namespace.command(std::env::current_exe().expect("this program")), options)
     }
 
     fn start_by(mut command: Command, options: &HubOptions) -> Self {
@@ -176,7 +207,7 @@ pub(crate) fn be_a_hub() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let address = serve(server(), options.settings()).await.expect("the hub starts");
+        let (address, _hub) = serve(options.server(), options).await.expect("the hub starts");
         println!("{LISTENS}{address}");
         std::future::pending::<()>().await;
     });

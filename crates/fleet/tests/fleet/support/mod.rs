@@ -3,10 +3,12 @@
 
 pub(crate) mod checker;
 pub(crate) mod cluster;
+pub(crate) mod disk;
 pub(crate) mod governor;
 pub(crate) mod http;
 pub(crate) mod hub;
 pub(crate) mod member;
+pub(crate) mod namespace;
 pub(crate) mod organisation;
 pub(crate) mod proxy;
 pub(crate) mod witness;

@@ -1,6 +1,6 @@
 //! A TCP link that can be cut, delayed, or left half open.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -32,7 +32,12 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     pub(crate) async fn to(target: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::between(Ipv4Addr::LOCALHOST.into(), target).await
+    }
+
+    /// A link from a free port of an address.
+    pub(crate) async fn between(from: IpAddr, target: SocketAddr) -> Self {
+        let listener = TcpListener::bind((from, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let link = watch::Sender::new(Link::Open);
         let task = tokio::spawn(accept(listener, target, link.subscribe()));
