@@ -121,6 +121,18 @@ impl Grant {
     }
 }
 
+impl Grant {
+    /// A reported grant, as no more than a hub could have granted.
+    #[must_use]
+    pub fn within(self, max: i64, now: i64, terms: GrantTerms) -> Self {
+        let share = if self.share == Share::Charge { Share::Reserve } else { self.share };
+        let amount = self.amount.min(max.max(0));
+        let ends = self.ends.min(now.saturating_add(terms.lease.max(terms.reserve)));
+        let counts_until = self.counts_until.min(now.saturating_add(terms.longest()));
+        Self { share, amount, returned: self.returned.min(amount), ends, counts_until, ..self }
+    }
+}
+
 /// The times that govern the grants of one counter, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantTerms {
@@ -471,6 +483,17 @@ mod tests {
         let forged = Grant { amount: -5, returned: -9, ..known.clone() };
         assert_eq!(Grant::merge(None, &forged, 7).unwrap().counted(), 0);
         assert_eq!(Grant::merge(Some(&known), &forged, 7).unwrap().counted(), 50);
+    }
+
+    #[test]
+    fn a_reported_grant_is_no_more_than_a_hub_could_grant() {
+        let honest = budget(100, 0, 0).decide(&want(Share::Lease, 1, 50, 0), "b1", None).unwrap();
+        assert_eq!(honest.clone().within(100, 1_000_000, TERMS), honest);
+        let made_up =
+            Grant { share: Share::Charge, amount: i64::MAX, ends: i64::MAX, counts_until: i64::MAX, ..honest };
+        let bounded = made_up.within(100, 1_000_000, TERMS);
+        assert_eq!((bounded.share, bounded.counted()), (Share::Reserve, 100));
+        assert_eq!(bounded.counts_until, 1_000_000 + TERMS.longest());
     }
 
     #[test]

@@ -76,6 +76,9 @@ pub enum BundleError {
     /// The text is not a bundle.
     #[error("bundle: {0}")]
     Json(#[from] serde_json::Error),
+    /// The bundle is written in another form than that of a hub.
+    #[error("the bundle: expected objects as a hub writes them")]
+    Spelling,
     /// The record has fields or spellings that its hash does not cover, such as an outcome.
     #[error("the record has content that its hash does not cover: expected it as it was hashed, without the outcome")]
     Record,
@@ -140,7 +143,10 @@ impl Bundle {
         }
         // A `Value` takes the last of two fields of one name; a record has each once.
         serde_json::from_str::<Strict>(text)?;
-        Ok(serde_json::from_str(text)?)
+        let value: Value = serde_json::from_str(text)?;
+        let bundle: Self = serde_json::from_str(text)?;
+        // A list in place of an object reads the same.
+        if serde_json::to_value(&bundle)? == value { Ok(bundle) } else { Err(BundleError::Spelling) }
     }
 
     /// Verifies the bundle with the organisation's key, the keys of its operators when the governor enrolled, and those

@@ -106,6 +106,7 @@ impl Enrol {
         let is_invited = named.any(|operator| keys::verify(operator, &text, &proof.operator_signature));
         let invitation: Option<Invitation> = serde_json::from_str(&proof.invitation).ok().filter(|_| is_invited);
         let invitation = invitation
+            .filter(|invitation| serde_json::to_string(invitation).is_ok_and(|spelled| spelled == proof.invitation))
             .filter(|invitation| invitation.organisation == organisation)
             .ok_or("an invitation that is signed by an operator of this organisation")?;
         if *groups != invitation.groups && !matches!(&groups[..], [one] if invitation.groups.contains(one)) {
@@ -113,11 +114,13 @@ impl Enrol {
         }
         let request = signed_request(key, groups, &proof.invitation);
         let is_signed = |key: &VerifierKey, signature: &str| keys::verify(key, &request, signature);
-        let key = key.parse().ok().filter(|key| is_signed(key, &proof.governor_signature));
+        // A name that is not plain ASCII fits into no header.
+        let is_plain = |key: &VerifierKey| key.name().bytes().all(|byte| byte.is_ascii_graphic());
+        let key = key.parse().ok().filter(|key| is_plain(key) && is_signed(key, &proof.governor_signature));
         let own = invitation.key.parse().ok().filter(|own| is_signed(own, &proof.invitation_signature));
         key.filter(|_| own.is_some())
             .map(|key| (key, invitation))
-            .ok_or("signatures by the invitation's key and the governor's key")
+            .ok_or("signatures by the invitation's key and the governor's key, with a name in ASCII")
     }
 }
 

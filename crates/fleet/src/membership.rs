@@ -249,7 +249,8 @@ impl Membership {
         self.skew_ms = beat.at.as_millis().saturating_sub(facts.now);
         self.seen_at = facts.now;
         let shown = |text: &String| text.replace('\0', "?").chars().take(MAX_REASON_CHARS).collect();
-        self.refused = beat.refused.iter().take(MAX_REASONS).map(|(order, why)| (*order, shown(why))).collect();
+        let known = beat.refused.range(..=facts.chain.seq());
+        self.refused = known.take(MAX_REASONS).map(|(order, why)| (*order, shown(why))).collect();
         if let Some(head) = beat.log.filter(|_| self.is_shown) {
             self.note_head(head);
         }

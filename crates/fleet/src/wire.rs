@@ -35,6 +35,10 @@ pub const MAX_BODY_BYTES: usize = 4 << 20;
 pub const MAX_ORDERS_BYTES: usize = MAX_BODY_BYTES / 2;
 /// Largest answer, in bytes: one order of the largest size has room.
 pub const MAX_ANSWER_BYTES: usize = 3 * MAX_BODY_BYTES;
+/// Most returns in one beat.
+pub const MAX_RETURNED: usize = 1000;
+/// Most wants in one request.
+pub const MAX_WANTS: usize = 100;
 /// Most orders in one answer.
 pub const MAX_ORDERS: usize = 10_000;
 

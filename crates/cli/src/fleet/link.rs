@@ -72,6 +72,8 @@ impl Hub {
             tls = tls.root_certs(RootCerts::new_with_certs(&certificates.collect::<Vec<_>>()));
         }
         let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).timeout_global(Some(TIMEOUT));
+        // A proxy of the environment may see what TLS protects, nothing else.
+        let config = if self.url("")?.starts_with("https:") { config } else { config.proxy(None) };
         Ok(config.tls_config(tls.build()).build().new_agent())
     }
 

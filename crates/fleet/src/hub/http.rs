@@ -24,7 +24,9 @@ use crate::enrolment::Enrol;
 use crate::log::{Resource, entries_bundle};
 use crate::membership::number;
 use crate::order::SignedOrder;
-use crate::wire::{self, Beat, MAX_BODY_BYTES, MAX_STRANGERS_BYTES, Records, Refusal, Reserve, Signature};
+use crate::wire::{
+    self, Beat, MAX_BODY_BYTES, MAX_RETURNED, MAX_STRANGERS_BYTES, MAX_WANTS, Records, Refusal, Reserve, Signature,
+};
 
 impl Hub {
     /// The hub's calls, to be served by [`Server`](rulekeep_server::http::Server), which limits time and connections.
@@ -77,7 +79,7 @@ impl Hub {
 
     /// Reads a request that a governor signed. All others are refused by the head. A governor whose membership has ended
     /// may send a short body alone.
-    async fn signed<T: DeserializeOwned + FromMember>(&self, request: Request) -> Result<T, HubError> {
+    async fn signed<T: DeserializeOwned + FromMember>(&self, request: Request) -> Result<(T, UnderWay<'_>), HubError> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let unsigned = |name: &str| HubError::Forbidden(format!("the request is not signed by {name}"));
@@ -88,7 +90,8 @@ impl Hub {
             return Err(unsigned(signature.name));
         }
         let is_member = !self.orders().chain.is_retired(signature.name);
-        if is_member {
+        let under_way = UnderWay::of(self, signature.name);
+        if is_member && under_way.is_usual() {
             keep(&head);
         }
         let body = text(body, is_member).await?;
@@ -97,7 +100,7 @@ impl Hub {
             return Err(HubError::Invalid("a number or a text of the request is out of range".to_owned()));
         }
         let is_signed = request.governor() == signature.name && signature.is_of(&body);
-        if is_signed { Ok(request) } else { Err(unsigned(request.governor())) }
+        if is_signed { Ok((request, under_way)) } else { Err(unsigned(request.governor())) }
     }
 
     /// Lets few strangers at a time use the database, so that connections to it are left for all others.
@@ -232,17 +235,17 @@ async fn enrol(State(hub): State<Hub>, request: Request) -> Result<Response, Hub
 }
 
 async fn beat(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
-    let beat: Beat = hub.signed(request).await?;
+    let (beat, _under_way) = hub.signed::<Beat>(request).await?;
     Ok(Json(hub.beat(beat).await?).into_response())
 }
 
 async fn reserve(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
-    let request: Reserve = hub.signed(request).await?;
+    let (request, _under_way) = hub.signed::<Reserve>(request).await?;
     Ok(Json(hub.reserve(request).await?).into_response())
 }
 
 async fn copy(State(hub): State<Hub>, request: Request) -> Result<Response, HubError> {
-    let batch: Records = hub.signed(request).await?;
+    let (batch, _under_way) = hub.signed::<Records>(request).await?;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.copy(&batch)).await?).into_response())
 }
 
@@ -261,6 +264,39 @@ async fn give(State(hub): State<Hub>, request: Request) -> Result<Response, HubE
     }
     let _turn = hub.turn(is_next).await;
     Ok(Json(hub.inner.store.in_time(store::TIMEOUT, hub.give(&order)).await?).into_response())
+}
+
+/// A request of a governor, counted until it is answered.
+struct UnderWay<'a> {
+    hub: &'a Hub,
+    governor: String,
+    count: usize,
+}
+
+impl<'a> UnderWay<'a> {
+    fn of(hub: &'a Hub, governor: &str) -> Self {
+        let mut requests = hub.inner.requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let count = requests.entry(governor.to_owned()).or_default();
+        *count += 1;
+        Self { hub, governor: governor.to_owned(), count: *count }
+    }
+
+    /// Returns whether a governor has so many requests under way: a beat, copies, and decisions that wait.
+    fn is_usual(&self) -> bool {
+        self.count <= MOST_UNDER_WAY
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut requests = self.hub.inner.requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(count) = requests.get_mut(&self.governor) {
+            *count -= 1;
+            if *count == 0 {
+                requests.remove(&self.governor);
+            }
+        }
+    }
 }
 
 /// Keeps the connection of a caller that is known. Those of strangers make room for new ones.
@@ -405,6 +441,7 @@ impl FromMember for Beat {
         let grants = self.report.iter().flat_map(|report| &report.grants);
         [&self.governor, &self.boot].into_iter().chain(&self.nonce).all(|text| is_text(text))
             && self.anchor.iter().all(|anchor| is_note(&anchor.note))
+            && self.returned.len() <= MAX_RETURNED
             && self.returned.iter().all(|each| is_name(&each.counter) && is_number(each.number))
             && grants.into_iter().all(|grant| {
                 is_name(&grant.counter) && is_text(&grant.boot) && is_number(grant.number) && is_number(grant.epoch)
@@ -419,6 +456,7 @@ impl FromMember for Beat {
 impl FromMember for Reserve {
     fn is_sound(&self) -> bool {
         [&self.governor, &self.boot].into_iter().all(|text| is_text(text))
+            && self.wants.len() <= MAX_WANTS
             && self.wants.iter().all(|want| is_name(&want.counter) && is_number(want.number))
     }
 
@@ -441,6 +479,8 @@ impl FromMember for Records {
 const MAX_TEXT_BYTES: usize = 256;
 /// The longest checkpoint. Two of them fit into one leaf of the log.
 const MAX_NOTE_BYTES: usize = 8 << 10;
+/// The most requests of one governor whose connections are kept.
+const MOST_UNDER_WAY: usize = 16;
 /// The pause between two readings of all members' keys.
 const KEYS_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 const CONSOLE: &str = include_str!("console.html");

@@ -160,8 +160,9 @@ impl Hub {
         let governor = beat.governor.as_str();
         let mut changed = BTreeMap::new();
         if !beat.returned.is_empty() {
-            let counters: Vec<&str> = beat.returned.iter().map(|each| each.counter.as_str()).collect();
             let limits = self.orders().limits(&self.stages(transaction).await?);
+            let counters = beat.returned.iter().map(|each| each.counter.as_str());
+            let counters: Vec<&str> = counters.filter(|counter| limits.contains_key(*counter)).collect();
             let mut budgets = budgets(transaction, &counters, &limits, epoch).await?;
             let places: Vec<_> = beat.returned.iter().map(|each| (governor, &*beat.boot, each.number)).collect();
             let mut known = known(transaction, &places).await?;
@@ -176,23 +177,29 @@ impl Hub {
             store(transaction, &changed.into_values().collect::<Vec<_>>()).await?;
             store_taken(transaction, &budgets).await?;
         }
-        let (fence, epoch) = (&epoch.fence, epoch.fence.epoch());
-        let Some(report) = beat.report.as_ref().filter(|report| report.is_for(epoch, &beat.boot)) else {
+        // Only a run that the database knew when the epoch began can hold grants that it does not know.
+        let (fence, now) = (&epoch.fence, epoch.now);
+        let Some(report) = beat.report.as_ref().filter(|it| is_shown && fence.is_completed_by(governor, it)) else {
             return Ok(BTreeSet::new());
         };
+        let limits = self.orders().limits(&self.stages(transaction).await?);
         let places: Vec<_> = report.grants.iter().map(|each| (governor, &*each.boot, each.number)).collect();
         let known = known(transaction, &places).await?;
         let merged = report.grants.iter().filter_map(|each| {
             let place = (beat.governor.clone(), each.boot.clone(), each.number, each.counter.clone());
-            let merged = Grant::merge(known.get(&place), each, epoch)?;
-            Some((place, (governor, merged)))
+            let terms = limits.get(&each.counter)?;
+            let merged = Grant::merge(known.get(&place), each, fence.epoch())?;
+            Some((place, (governor, merged.within(terms.max, now, terms.grants()))))
         });
         let merged: BTreeMap<_, _> = merged.collect();
         store(transaction, &merged.into_values().collect::<Vec<_>>()).await?;
-        if is_shown && fence.is_completed_by(governor, report) {
-            transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
-        }
-        Ok(report.grants.iter().map(|grant| grant.counter.clone()).collect())
+        transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
+        Ok(report
+            .grants
+            .iter()
+            .map(|grant| grant.counter.clone())
+            .filter(|counter| limits.contains_key(counter))
+            .collect())
     }
 
     /// Stops waiting for the report of a governor, by an order. What it may hold counts as the whole of each limit.

@@ -36,7 +36,7 @@ mod witness;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -106,6 +106,10 @@ struct Inner {
     strangers: tokio::sync::Semaphore,
     // Whether this hub has compared the log with what witnesses and files have: the database may say so of an earlier copy.
     has_compared: AtomicBool,
+    // The largest log that this hub has seen.
+    largest: AtomicU64,
+    // The requests under way of each governor.
+    requests: Mutex<HashMap<String, usize>>,
     // Wakes the sequencer for an order.
     leaves: tokio::sync::Notify,
     // Why the log was not extended or published the last time.
@@ -199,6 +203,8 @@ impl Hub {
             keys_read: tokio::sync::Mutex::default(),
             strangers: tokio::sync::Semaphore::new(STRANGERS),
             has_compared: AtomicBool::new(false),
+            largest: AtomicU64::new(0),
+            requests: Mutex::default(),
             leaves: tokio::sync::Notify::new(),
             problem: Mutex::default(),
         };

@@ -179,8 +179,9 @@ impl Hub {
         let (stage, since, paused): (i32, i64, String) = (row.get(0), row.get(1), row.get(2));
         let at = usize::try_from(stage).unwrap_or(0).max(rollout.skipped_to);
         let Some(soaking) = rollout.order.plan.get(at) else { return Ok(()) };
-        let refused = "SELECT coalesce(min(id), '') FROM governors WHERE refused ? $1";
-        let refused: String = client.query_one(refused, &[&seq.to_string()]).await?.get(0);
+        let refused = "SELECT coalesce(min(id), '') FROM governors WHERE refused ? $1 AND id <> ALL($2)";
+        let retired: Vec<&String> = orders.chain.retired().iter().collect();
+        let refused: String = client.query_one(refused, &[&seq.to_string(), &retired]).await?.get(0);
         if !refused.is_empty() && soaking.mode == Mode::Enforce && paused.is_empty() {
             client
                 .execute(
@@ -219,7 +220,7 @@ impl Hub {
         let [mut acknowledged, mut ended, mut open] = [0; 3];
         let (mut refused, mut bound) = (Vec::new(), at);
         for row in client.query(MEMBERS, &[&seq_number, &seq.to_string()]).await? {
-            if row.get(1) {
+            if row.get(1) && !self.orders().chain.is_retired(row.get(0)) {
                 refused.push(row.get(0));
             }
             let left = self.permit_left(row.get(3), row.get(4));

@@ -63,8 +63,14 @@ impl Hub {
         let new = "INSERT INTO head VALUES (true, 0, $1, 0, '') ON CONFLICT DO NOTHING";
         transaction.execute(new, &[&Head::EMPTY.root.as_bytes().as_slice()]).await?;
         let epoch = self.look_at_epoch(&transaction, &[]).await?;
-        // A database that has lost leaves must get them back before others take their places.
-        if epoch.unverified.is_none() {
+        let size = newest(&transaction, "").await?.size;
+        if self.inner.largest.fetch_max(size, Ordering::Relaxed) > size {
+            // It went back under this hub, with the server that it is on.
+            let (identity, now) = store::identity(&transaction).await?;
+            self.begin_epoch(&transaction, &identity, now).await?;
+            self.inner.largest.store(size, Ordering::Relaxed);
+        } else if epoch.unverified.is_none() {
+            // A database that has lost leaves must get them back before others take their places.
             self.roll(&transaction, epoch.now).await?;
             append_waiting(&transaction).await?;
         }
@@ -105,7 +111,8 @@ impl Hub {
         let key = &self.inner.settings.key;
         let files = self.inner.settings.publish.as_deref();
         let in_files = files.map_or(head.size, |folder| files::published_size(folder, &key.verifier()));
-        if published_size == number(head.size) && !published.is_empty() && epoch.unverified.is_none() {
+        let is_published = published_size == number(head.size) && !published.is_empty() && in_files <= head.size;
+        if is_published && epoch.unverified.is_none() {
             // Another hub published it.
             if let Some(folder) = files.filter(|_| in_files < head.size) {
                 files::write_all(&client, folder, &head, in_files, &self.orders().signed, &published).await?;
@@ -242,6 +249,7 @@ async fn ask(url: &str, old: u64, path: &[Digest], note: &str) -> Result<Told, H
     let (url, body) = (url.to_owned(), witness::request(old, path, note));
     let asked = tokio::task::spawn_blocking(move || {
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(WITNESS_TIMEOUT));
+        let config = if url.starts_with("https:") { config } else { config.proxy(None) };
         let mut answer = ureq::Agent::from(config.build()).post(&url).send(&body)?;
         Ok::<_, ureq::Error>((answer.status().as_u16(), answer.body_mut().read_to_string()?))
     });

@@ -157,6 +157,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPTS: usize = 4;
-const IDENTITY: &str = "SELECT (pg_control_system()).system_identifier::text, \
+/// A copy under the same name has another OID.
+const IDENTITY: &str = "SELECT (pg_control_system()).system_identifier || '.' || \
+    (SELECT oid FROM pg_database WHERE datname = current_database()), \
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
     (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text";

@@ -12,7 +12,7 @@ use super::{LEAST, MemberError, Shared};
 use crate::log::Head;
 use crate::permit::{Deadlines, Moment};
 use crate::session::Task;
-use crate::wire::{Anchor, Answer};
+use crate::wire::{Anchor, Answer, MAX_RETURNED};
 
 impl Shared {
     /// Beats until the membership or the governor ends.
@@ -66,6 +66,8 @@ impl Shared {
         }
         beat.open = open_actions(governor);
         beat.returned = self.purse().returning(moment);
+        // The rest goes with the next beats.
+        beat.returned.truncate(MAX_RETURNED);
         beat.report = must_report.map(|epoch| self.purse().report(epoch));
         let sent = Instant::now();
         let answer: Result<Answer, MemberError> = self.link.call(&self.key, "/fleet/v1/beat", &beat, wait + patience);
@@ -205,7 +207,12 @@ impl Shared {
         beat.anchor = Some(self.anchor(governor).map_err(MemberError::Settings)?);
         self.purse().close();
         (beat.is_leaving, beat.returned) = (true, self.purse().returning(moment));
-        self.link.call::<Answer>(&self.key, "/fleet/v1/beat", &beat, GOODBYE_TIMEOUT).map(drop)
+        let answer: Answer = self.link.call(&self.key, "/fleet/v1/beat", &beat, GOODBYE_TIMEOUT)?;
+        match answer.refused {
+            Some(why) => Err(MemberError::Refused(why)),
+            None if !answer.is_taken => Err(MemberError::Refused("it does not know this run".to_owned())),
+            None => Ok(()),
+        }
     }
 }
 

@@ -271,7 +271,7 @@ impl MemberBuilder {
         self
     }
 
-    /// Sets the governor's id: 1 to 256 bytes without spaces and `+`. Default: a random one.
+    /// Sets the governor's id: 1 to 256 bytes of ASCII without spaces and `+`. Default: a random one.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -397,6 +397,9 @@ impl MemberBuilder {
             let random = hex::encode(SystemEntropy.bits().to_be_bytes());
             let random = format!("governor-{}", random.get(..12).unwrap_or_default());
             let name = self.name.as_ref().unwrap_or(&random);
+            if !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(MemberError::Settings(format!("the name {name:?}: expected ASCII without spaces")));
+            }
             CheckpointKey::generate(name, &SystemEntropy).map_err(|error| settings(error.to_string()))?
         } else {
             read_key(&self.key_file).map_err(|error| MemberError::Settings(error.to_string()))?

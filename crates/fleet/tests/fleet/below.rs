@@ -1,12 +1,13 @@
 //! Attacks from below: hostile members, repeated messages, restarted databases, stepped clocks, hubs that hang.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rulekeep::system::{Clock as _, SystemClock};
 use rulekeep::{Agent, Decision, Durability, Governor, Intent, RiskLevel, Tier};
-use rulekeep_fleet::budget::{Share, Want};
+use rulekeep_fleet::budget::{Grant, Report, Share, Want};
 use rulekeep_fleet::log::Leaf;
 use rulekeep_fleet::order::Command;
 use rulekeep_fleet::wire::{Answer, Beat, Reserve, Reserved};
@@ -253,6 +254,91 @@ async fn a_retired_governor_anchors_and_copies_nothing() {
     let anchors = leaves(fleet.hub.api).await;
     let anchors = anchors.iter().filter(|leaf| matches!(leaf, Leaf::Anchor { .. })).count();
     assert_eq!(anchors, 1, "that of before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_nobody_asked_for_takes_nothing_of_a_limit() {
+    let mut fleet = fleet!();
+    fleet.give(limited("pay", "reserve", 10, "1d"), 2).await;
+    let (mut bad, good) = (fleet.member("bad").await, fleet.member("good").await);
+    bad.beat(Duration::ZERO).await.unwrap();
+    let (_, beat) = bad.next_beat(Duration::ZERO);
+    let epoch = bad.answer.nonce.split('.').next().unwrap().parse().unwrap();
+    let made_up = Grant {
+        counter: "pay/sum of amount/organisation".to_owned(),
+        boot: bad.boot.clone(),
+        number: 1,
+        share: Share::Charge,
+        amount: i64::MAX,
+        returned: 0,
+        epoch,
+        granted: 0,
+        ends: i64::MAX,
+        counts_until: i64::MAX,
+    };
+    let report = Some(Report { epoch, boot: bad.boot.clone(), grants: vec![made_up] });
+    assert!(send(&bad, &Beat { report, ..beat }).await.unwrap().is_taken);
+    assert_eq!(reserve(&good, 10, 1).await.unwrap().grants.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_in_place_of_the_database_bars_nobody() {
+    let fleet = fleet!();
+    let mut member = fleet.member("first").await;
+    let (server, name) = fleet.database.url.rsplit_once('/').unwrap();
+    let admin = format!("{server}/postgres");
+    let alone = |database: &str| {
+        format!(
+            "ALTER DATABASE {database} ALLOW_CONNECTIONS false; \
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
+        )
+    };
+    sql(&admin, &alone(name)).await;
+    until("it can be copied", async || {
+        sql(&admin, &format!("SELECT count(*)::text FROM pg_stat_activity WHERE datname = '{name}'")).await.unwrap()
+            == "0"
+    })
+    .await;
+    sql(&admin, &format!("CREATE DATABASE {name}_copy TEMPLATE {name}")).await;
+    sql(&admin, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true")).await;
+    for _ in 0..3 {
+        until_permitted(&mut member).await;
+    }
+    sql(&admin, &alone(name)).await;
+    until("it can be renamed", async || {
+        sql(&admin, &format!("SELECT count(*)::text FROM pg_stat_activity WHERE datname = '{name}'")).await.unwrap()
+            == "0"
+    })
+    .await;
+    sql(&admin, &format!("ALTER DATABASE {name} RENAME TO {name}_old")).await;
+    sql(&admin, &format!("ALTER DATABASE {name}_copy RENAME TO {name}")).await;
+    for _ in 0..3 {
+        until_permitted(&mut member).await;
+    }
+    assert_eq!(fleet.hub.api.members().await.unwrap().members[0].trouble, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_retired_governor_refused_stops_no_rollout() {
+    let mut fleet = fleet!();
+    let mut bad = fleet.member("bad").await;
+    let refused: BTreeMap<u64, String> = (1..40).map(|order| (order, "no".to_owned())).collect();
+    let (_, beat) = bad.next_beat(Duration::ZERO);
+    assert!(send(&bad, &Beat { refused, ..beat }).await.unwrap().is_taken);
+    assert_eq!(fleet.hub.api.standing(1).await.unwrap().refused, ["bad"]);
+    let given = fleet.give(Command::Retire { governor: "bad".to_owned() }, 1).await;
+    assert!(given.refused.is_empty(), "it cannot refuse what was not given");
+    assert!(fleet.hub.api.standing(1).await.unwrap().refused.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_fits_into_no_header_is_not_enrolled() {
+    let fleet = fleet!();
+    let mut member = Member::new("büro-7", &fleet.organisation, &[fleet.hub.address()]);
+    let invitation = fleet.organisation.invitation(&[], 1);
+    let (status, why) = member.enrol(&invitation).await.unwrap_err();
+    assert!(status == 403 && why.contains("ASCII"), "{status} {why}");
+    Member::new("buero-7", &fleet.organisation, &[fleet.hub.address()]).enrol(&invitation).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

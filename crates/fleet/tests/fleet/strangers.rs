@@ -84,6 +84,31 @@ async fn members_that_wait_leave_a_place_for_orders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_governor_that_hangs_leaves_places_to_others() {
+    let Some(fleet) = Fleet::start().await else { return };
+    let server = Server::new().max_connections(40).body_timeout(Duration::from_secs(3_600));
+    let hub = RunningHub::served_by(server, &HubOptions::new(&fleet.database.url)).await.expect("the hub starts");
+    let bad = fleet.member("bad").await;
+    let half = head("/fleet/v1/beat", &signature(&bad.key, "/fleet/v1/beat"), 10);
+    let hanging = hang(hub.address(), 40, std::slice::from_ref(&half)).await;
+    let mut good = fleet.member("good").await;
+    good.go_to(&[hub.address()]);
+    let flood = tokio::spawn(async move {
+        loop {
+            drop(hang(hub.address(), 30, std::slice::from_ref(&half)).await);
+        }
+    });
+    // Held open for longer than the flood takes to fill all places; its connection may be closed before its head is read.
+    let mut answered = 0;
+    for _ in 0..20 {
+        answered += usize::from(good.beat(Duration::from_millis(500)).await.is_ok() && good.answer.permit.is_some());
+    }
+    flood.abort();
+    assert!(answered >= 10, "{answered} of 20 beats were answered");
+    drop(hanging);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_head_of_a_request_is_enough_to_refuse_it() {
     let Some(mut fleet) = Fleet::start().await else { return };
     let (member, retired) = (fleet.member("first").await, fleet.member("old").await);
