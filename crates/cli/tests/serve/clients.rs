@@ -165,8 +165,9 @@ fn check(command: &mut Command) {
 #[test]
 fn idle_connections_leave_the_descriptors_the_store_needs() {
     let serve = Serve::with_descriptors(128);
-    let mut client = BufReader::new(TcpStream::connect(serve.address()).unwrap());
-    let mut post = |path: &str, key: &str, body: &Value| {
+    let post = |path: &str, key: &str, body: &Value| {
+        // Between two requests, new connections may take the place of this one.
+        let mut client = BufReader::new(TcpStream::connect(serve.address()).unwrap());
         let body = body.to_string();
         let head = format!(
             "POST /v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -183,7 +184,7 @@ fn idle_connections_leave_the_descriptors_the_store_needs() {
         "agentId": "a", "parsedAction": "read_document", "riskLevel": "LOW", "requiredCapabilities": ["document:read"],
         "context": { "note": note },
     } });
-    let mut ask = || post("/enforce", key, &body).0;
+    let ask = || post("/enforce", key, &body).0;
     assert_eq!(ask(), 200);
     let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(serve.address()).unwrap()).collect();
     let journal = serve.store.path().join("journal");
