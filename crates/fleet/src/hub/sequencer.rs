@@ -103,11 +103,14 @@ impl Hub {
     /// lost leaves, and brings them back.
     async fn publish(&self) -> Result<(), HubError> {
         self.check_key()?;
-        let client = self.inner.store.client().await?;
+        let mut client = self.inner.store.client().await?;
+        // One that begins a new epoch locks a table.
+        let transaction = client.transaction().await?;
+        let epoch = self.look_at_epoch(&transaction, &[]).await?;
+        transaction.commit().await?;
         let head = newest(&client, "").await?;
         let row = client.query_one("SELECT published_size, published FROM head", &[]).await?;
         let (published_size, published): (i64, String) = (row.get(0), row.get(1));
-        let epoch = self.look_at_epoch(&client, &[]).await?;
         let key = &self.inner.settings.key;
         let files = self.inner.settings.publish.as_deref();
         let in_files = files.map_or(head.size, |folder| files::published_size(folder, &key.verifier()));
