@@ -96,7 +96,7 @@ pub(super) mod owner {
     use std::fs::File;
     use std::hash::{BuildHasher, RandomState};
     use std::io;
-    use std::os::unix::fs::FileExt;
+    use std::os::unix::fs::{FileExt, MetadataExt};
     use std::path::Path;
     use std::sync::{Arc, LazyLock};
 
@@ -112,7 +112,7 @@ pub(super) mod owner {
         let open = |mode| folder.open_file(Path::new(super::NAME), mode);
         let Ok(file) = open(OpenMode::Write).or_else(|_| open(OpenMode::Create)) else { return Ok(None) };
         // The POSIX lock does not keep this process itself out.
-        if named(&file).as_deref() == Some(name().as_bytes()) {
+        if named(&file).as_deref() == Some(name(&file)?.as_bytes()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -121,14 +121,14 @@ pub(super) mod owner {
             Err(_) => return Ok(None),
             Ok(()) => {}
         }
-        let named = file.set_len(0).and_then(|()| file.write_all_at(name().as_bytes(), 0));
+        let named = file.set_len(0).and_then(|()| file.write_all_at(name(&file)?.as_bytes(), 0));
         Ok(named.is_ok().then(|| Arc::new(file)))
     }
 
     /// Returns whether `LOCK` names another process that does not hold it.
     pub(super) fn has_ended(folder: &RealFiles) -> bool {
         let Ok(file) = folder.open_file(Path::new(super::NAME), OpenMode::Read) else { return false };
-        named(&file).is_some_and(|named| named != name().as_bytes())
+        named(&file).is_some_and(|named| name(&file).is_ok_and(|own| named != own.as_bytes()))
             && matches!(fcntl_getlk(&file, &Flock::from(FlockType::WriteLock)), Ok(None))
     }
 
@@ -152,10 +152,11 @@ pub(super) mod owner {
         let _ = fcntl_lock(file, FlockOperation::NonBlockingUnlock);
     }
 
-    /// The name of this process: its ID, and a number that no other process on any machine has.
-    fn name() -> String {
+    /// The name of this process as the holder of a file: its ID, a number that no other process on any machine has, and
+    /// the file's own number, because the copy of a folder is another one.
+    fn name(file: &File) -> io::Result<String> {
         static NUMBER: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
-        format!("{} {:016x}", std::process::id(), *NUMBER)
+        Ok(format!("{} {:016x} {}", std::process::id(), *NUMBER, file.metadata()?.ino()))
     }
 }
 
