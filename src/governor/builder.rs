@@ -262,7 +262,6 @@ impl GovernorBuilder {
         if self.requires_permit {
             permits.require(&*clock)?;
         }
-        let boot_id = format!("{:032x}", self.entropy.bits()).into();
         let (policies, is_new) = PolicyState::choose(self.policies, restored.policies)?;
         let base = Arc::new(Base { log, clock, entropy: self.entropy });
         let roster = Arc::new(Roster {
@@ -336,7 +335,6 @@ impl GovernorBuilder {
                 folder,
                 opening: Opening::new(startup.created, startup.recovered, startup.erased_evidence),
                 extensions: Extensions::restored(restored.extensions),
-                boot_id,
             }),
         };
         let weak = Extension::of(&governor).weakly();

@@ -140,7 +140,6 @@ pub(crate) struct Inner {
     folder: Option<PathBuf>,
     opening: Opening,
     extensions: extension::Extensions,
-    boot_id: Box<str>,
 }
 
 impl Governor {

@@ -10,12 +10,7 @@ use crate::governor::rules::shared_limits::SharedLimits;
 use crate::model::Digest;
 use crate::model::{Error, KillSwitchId, KillSwitchReport, KillSwitchScope};
 
-impl<'a> Extension<'a> {
-    /// Returns the id of this opening of the store: 32 hexadecimal digits, random and never stored.
-    pub fn boot_id(self) -> &'a str {
-        &self.inner().boot_id
-    }
-
+impl Extension<'_> {
     /// Requires a permit for every decision from now on, until the governor is closed. Without one, requests are denied
     /// with [`DenialClass::NoPermit`](crate::intent::DenialClass), approvals fail, and grants end.
     ///

@@ -126,10 +126,11 @@ impl Grant {
     #[must_use]
     pub fn within(self, max: i64, now: i64, terms: GrantTerms) -> Self {
         let share = if self.share == Share::Charge { Share::Reserve } else { self.share };
-        let amount = self.amount.min(max.max(0));
+        // At most the whole limit counts.
+        let amount = self.amount.min(self.returned.saturating_add(max.max(0)));
         let ends = self.ends.min(now.saturating_add(terms.lease.max(terms.reserve)));
         let counts_until = self.counts_until.min(now.saturating_add(terms.longest()));
-        Self { share, amount, returned: self.returned.min(amount), ends, counts_until, ..self }
+        Self { share, amount, ends, counts_until, ..self }
     }
 }
 

@@ -11,6 +11,7 @@ use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Report;
 use crate::log::{self, Head, Leaf};
 use crate::order::Chain;
 use crate::wire::{Anchor, Answer, Beat, Term};
@@ -254,7 +255,9 @@ impl Membership {
         if let Some(head) = beat.log.filter(|_| self.is_shown) {
             self.note_head(head);
         }
-        if beat.report.as_ref().is_some_and(|report| report.is_for(facts.epoch.unsigned_abs(), &beat.boot)) {
+        // A report of a run that is not shown yet is asked for again.
+        let is_for_now = |report: &Report| report.is_for(facts.epoch.unsigned_abs(), &beat.boot);
+        if self.is_shown && beat.report.as_ref().is_some_and(is_for_now) {
             self.reported = facts.epoch;
         }
         if beat.is_leaving {

@@ -1,4 +1,4 @@
-//! Messages between members and hubs: JSON over HTTP, each request signed with the governor's key.
+//! Messages between members and hubs: JSON over HTTP, signed with the governor's key.
 //!
 //! | call | request | response |
 //! |---|---|---|
@@ -10,7 +10,8 @@
 //! | `GET /fleet/v1/orders?after=N` | | a list of [`SignedOrder`] |
 //!
 //! A member's signature stands in the header [`SIGNATURE`], over the path and the SHA-256 of the body: its name, this
-//! digest and the signature, separated by spaces. So the hub knows who sends a body before it reads it.
+//! digest and the signature, separated by spaces. So the hub knows who sends a body before it reads it. An enrolment has
+//! its signatures in the body.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +80,7 @@ pub struct Beat {
     /// All parts of shared limits that it holds or has spent; sent when a hub asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// Whether the run ends with this beat: it decides nothing more, and `returned` names all that it holds.
+    /// Whether the run ends with this beat: it decides nothing more, and what `returned` does not name is spent.
     #[serde(default)]
     pub is_leaving: bool,
     /// The governor's time.

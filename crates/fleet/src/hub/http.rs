@@ -114,6 +114,7 @@ impl Hub {
         let orders = self.orders();
         let rows = client.query(MEMBERS, &[]).await?;
         self.inner.clock.read(&client).await?;
+        let left = self.permit_left();
         let members = rows.iter().map(|row| {
             let (id, hub, until): (String, String, i64) = (row.get(0), row.get(12), row.get(10));
             let count = |column: usize| row.get::<_, i64>(column).unsigned_abs();
@@ -129,7 +130,7 @@ impl Hub {
                 copied: count(7),
                 seen_at: row.get(8),
                 skew_ms: row.get(9),
-                permit_until: if until == 0 { 0 } else { now.saturating_add(self.permit_left(&hub, until)) },
+                permit_until: if until == 0 { 0 } else { now.saturating_add(left(&hub, until)) },
                 trouble: row.get(11),
             }
         });

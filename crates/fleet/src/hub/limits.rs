@@ -84,7 +84,8 @@ impl Hub {
         let ids: Vec<&str> = requests.iter().map(|request| request.governor.as_str()).collect();
         let boots = "SELECT id, boot, permit_hub, permit_until FROM governors WHERE id = ANY($1) AND trouble = ''";
         let rows = transaction.query(boots, &[&ids]).await?;
-        let is_permitted = |row: &&Row| self.permit_left(row.get(2), row.get(3)) > 0;
+        let left = self.permit_left();
+        let is_permitted = |row: &&Row| left(row.get(2), row.get(3)) > 0;
         let boots = rows.iter().filter(is_permitted).map(|row| (row.get(0), row.get(1)));
         let boots: BTreeMap<String, String> = boots.collect();
         let wants = requests.iter().flat_map(|request| &request.wants);
@@ -158,14 +159,19 @@ impl Hub {
         is_shown: bool,
     ) -> Result<BTreeSet<String>, HubError> {
         let governor = beat.governor.as_str();
-        let mut changed = BTreeMap::new();
+        let (fence, now) = (&epoch.fence, epoch.now);
+        // Only a run that the database knew when the epoch began can hold grants that it does not know.
+        let report = beat.report.as_ref().filter(|report| is_shown && fence.is_completed_by(governor, report));
+        if beat.returned.is_empty() && report.is_none() {
+            return Ok(BTreeSet::new());
+        }
+        let limits = self.orders().limits(&self.stages(transaction).await?);
         if !beat.returned.is_empty() {
-            let limits = self.orders().limits(&self.stages(transaction).await?);
             let counters = beat.returned.iter().map(|each| each.counter.as_str());
             let counters: Vec<&str> = counters.filter(|counter| limits.contains_key(*counter)).collect();
             let mut budgets = budgets(transaction, &counters, &limits, epoch).await?;
             let places: Vec<_> = beat.returned.iter().map(|each| (governor, &*beat.boot, each.number)).collect();
-            let mut known = known(transaction, &places).await?;
+            let (mut known, mut changed) = (known(transaction, &places).await?, BTreeMap::new());
             for each in &beat.returned {
                 let place = (beat.governor.clone(), beat.boot.clone(), each.number, each.counter.clone());
                 if let (Some(grant), Some(budget)) = (known.get_mut(&place), budgets.get_mut(&each.counter))
@@ -177,12 +183,7 @@ impl Hub {
             store(transaction, &changed.into_values().collect::<Vec<_>>()).await?;
             store_taken(transaction, &budgets).await?;
         }
-        // Only a run that the database knew when the epoch began can hold grants that it does not know.
-        let (fence, now) = (&epoch.fence, epoch.now);
-        let Some(report) = beat.report.as_ref().filter(|it| is_shown && fence.is_completed_by(governor, it)) else {
-            return Ok(BTreeSet::new());
-        };
-        let limits = self.orders().limits(&self.stages(transaction).await?);
+        let Some(report) = report else { return Ok(BTreeSet::new()) };
         let places: Vec<_> = report.grants.iter().map(|each| (governor, &*each.boot, each.number)).collect();
         let known = known(transaction, &places).await?;
         let merged = report.grants.iter().filter_map(|each| {
@@ -192,14 +193,10 @@ impl Hub {
             Some((place, (governor, merged.within(terms.max, now, terms.grants()))))
         });
         let merged: BTreeMap<_, _> = merged.collect();
+        let counters = merged.keys().map(|(.., counter)| counter.clone()).collect();
         store(transaction, &merged.into_values().collect::<Vec<_>>()).await?;
         transaction.execute("DELETE FROM fence WHERE governor = $1", &[&governor]).await?;
-        Ok(report
-            .grants
-            .iter()
-            .map(|grant| grant.counter.clone())
-            .filter(|counter| limits.contains_key(counter))
-            .collect())
+        Ok(counters)
     }
 
     /// Stops waiting for the report of a governor, by an order. What it may hold counts as the whole of each limit.

@@ -241,9 +241,11 @@ impl Hub {
         }
     }
 
-    /// The time that is left of a permit, in milliseconds; 0 or less if it has ended.
-    fn permit_left(&self, hub: &str, until: i64) -> i64 {
-        self.inner.clock.left(hub, until, self.orders().chain.longest_permit())
+    /// Computes the time that is left of permits, each given by its hub and its end, in milliseconds; 0 or less for one
+    /// that has ended.
+    fn permit_left(&self) -> impl Fn(&str, i64) -> i64 {
+        let longest = self.orders().chain.longest_permit();
+        move |hub, until| self.inner.clock.left(hub, until, longest)
     }
 
     fn orders(&self) -> Arc<Orders> {

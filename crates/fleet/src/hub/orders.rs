@@ -217,13 +217,14 @@ impl Hub {
         let row = row.ok_or_else(|| HubError::NotFound(format!("there is no order {seq}")))?;
         let (at, leaf, now): (i64, Option<i64>, i64) = (row.get(0), row.get(1), row.get(2));
         self.inner.clock.read(client).await?;
+        let (orders, permit_left) = (self.orders(), self.permit_left());
         let [mut acknowledged, mut ended, mut open] = [0; 3];
         let (mut refused, mut bound) = (Vec::new(), at);
         for row in client.query(MEMBERS, &[&seq_number, &seq.to_string()]).await? {
-            if row.get(1) && !self.orders().chain.is_retired(row.get(0)) {
+            if row.get(1) && !orders.chain.is_retired(row.get(0)) {
                 refused.push(row.get(0));
             }
-            let left = self.permit_left(row.get(3), row.get(4));
+            let left = permit_left(row.get(3), row.get(4));
             match (row.get(2), left > 0) {
                 (true, _) => acknowledged += 1,
                 (false, true) => open += 1,

@@ -9,6 +9,7 @@ use rulekeep::extension::{Extension, Permit, Wait};
 use rulekeep::system::{Entropy as _, SystemEntropy, Timestamp};
 
 use super::{LEAST, MemberError, Shared};
+use crate::budget::Return;
 use crate::log::Head;
 use crate::permit::{Deadlines, Moment};
 use crate::session::Task;
@@ -65,9 +66,7 @@ impl Shared {
             beat.anchor = Some(self.anchor(governor)?);
         }
         beat.open = open_actions(governor);
-        beat.returned = self.purse().returning(moment);
-        // The rest goes with the next beats.
-        beat.returned.truncate(MAX_RETURNED);
+        beat.returned = self.returning(moment);
         beat.report = must_report.map(|epoch| self.purse().report(epoch));
         let sent = Instant::now();
         let answer: Result<Answer, MemberError> = self.link.call(&self.key, "/fleet/v1/beat", &beat, wait + patience);
@@ -200,13 +199,20 @@ impl Shared {
         extension.keep(LEAST.to_owned(), value, &cause, Wait::Committed).map_err(|error| error.message())
     }
 
+    /// What to give back with a beat. The rest goes with the next ones; after the last it counts as spent.
+    fn returning(&self, moment: Moment) -> Vec<Return> {
+        let mut returned = self.purse().returning(moment);
+        returned.truncate(MAX_RETURNED);
+        returned
+    }
+
     /// Gives leases back and anchors the log a last time.
     pub(super) fn say_goodbye(&self, governor: &Governor) -> Result<(), MemberError> {
         let moment = now(governor);
         let (_, mut beat) = self.state().session.beat(moment, Duration::ZERO);
         beat.anchor = Some(self.anchor(governor).map_err(MemberError::Settings)?);
         self.purse().close();
-        (beat.is_leaving, beat.returned) = (true, self.purse().returning(moment));
+        (beat.is_leaving, beat.returned) = (true, self.returning(moment));
         let answer: Answer = self.link.call(&self.key, "/fleet/v1/beat", &beat, GOODBYE_TIMEOUT)?;
         match answer.refused {
             Some(why) => Err(MemberError::Refused(why)),

@@ -333,8 +333,7 @@ impl World {
         let governor = &mut self.governors[index];
         governor.beat += 1;
         let returns = governor.purse.returning(governor.moment(self.rule));
-        let up =
-            Up { boot: governor.boot.clone(), beat: governor.beat, size: governor.size, wants, returns, report: None };
+        let up = Up { wants, returns, ..governor.message() };
         self.send(index, &Message::Up(up));
     }
 
@@ -384,14 +383,7 @@ impl World {
         governor.purse.confirmed(&down.confirmed);
         if let Some(epoch) = down.report {
             governor.beat += 1;
-            let up = Up {
-                boot: governor.boot.clone(),
-                beat: governor.beat,
-                size: governor.size,
-                wants: Vec::new(),
-                returns: Vec::new(),
-                report: Some(governor.purse.report(epoch)),
-            };
+            let up = Up { report: Some(governor.purse.report(epoch)), ..governor.message() };
             self.send(index, &Message::Up(up));
         }
         self.retry(index);
@@ -452,14 +444,8 @@ impl World {
         let governor = &mut self.governors[index];
         governor.purse.close();
         governor.beat += 1;
-        let up = Up {
-            boot: governor.boot.clone(),
-            beat: governor.beat,
-            size: governor.size,
-            wants: Vec::new(),
-            returns: governor.purse.returning(governor.moment(self.rule)),
-            report: None,
-        };
+        let returns = governor.purse.returning(governor.moment(self.rule));
+        let up = Up { returns, ..governor.message() };
         governor.waiting.clear();
         (governor.is_gone, governor.purse) = (true, Purse::new("gone"));
         if self.random.percent(70) {
@@ -618,6 +604,12 @@ impl Governor {
             frozen_until: 0,
             cut_until: 0,
         }
+    }
+
+    /// A message that asks for nothing and returns nothing.
+    fn message(&self) -> Up {
+        let (wants, returns) = (Vec::new(), Vec::new());
+        Up { boot: self.boot.clone(), beat: self.beat, size: self.size, wants, returns, report: None }
     }
 
     /// The clocks as the rule under test reads them; they are kept in nanoseconds.
