@@ -106,6 +106,7 @@ def invited(enrol, organisation, operators):
     text = "rulekeep fleet invitation\n" + proof["invitation"]
     need(any(is_signed(text, key, b64(proof["operatorSignature"])) for key in named), "an invitation that no operator signed")
     invitation = read(parsed(proof["invitation"]), INVITATION, "the invitation")
+    need(written(invitation) == proof["invitation"], "an invitation in another spelling")
     need(invitation["organisation"] == organisation and invitation["uses"] < 1 << 32, "an invitation of another organisation")
     is_one = len(groups) == 1 and groups[0] in invitation["groups"]
     need(groups == invitation["groups"] or is_one, "other groups than the invitation's")

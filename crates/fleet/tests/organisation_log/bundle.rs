@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ed25519_dalek::{Signer as _, SigningKey};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, InclusionProof, VerifierKey};
 use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
@@ -28,6 +31,7 @@ struct Plan {
 }
 
 type ChangeLeaves = dyn Fn(&mut String, &mut String);
+type ChangeText = fn(&str) -> String;
 
 impl Default for Plan {
     fn default() -> Self {
@@ -55,6 +59,19 @@ fn invitation(organisation: &str, operator: &CheckpointKey) -> String {
         expires_at: Timestamp::from_millis(1_769_850_000_000),
     };
     invitation.sign(&own, operator)
+}
+
+/// An invitation in another spelling, which its operator signed all the same.
+fn respelled(change: impl Fn(&str) -> String) -> String {
+    let text = URL_SAFE_NO_PAD.decode(invitation(ORIGIN, &ann())).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let [name, _, secret, body] = text.splitn(4, '\n').collect::<Vec<_>>().try_into().unwrap();
+    let changed = change(body);
+    assert_ne!(changed, body);
+    let operator = SigningKey::from_bytes(&ann().seed());
+    let signature = operator.sign(format!("rulekeep fleet invitation\n{changed}").as_bytes());
+    let signature = STANDARD.encode(signature.to_bytes());
+    URL_SAFE_NO_PAD.encode(format!("{name}\n{signature}\n{secret}\n{changed}"))
 }
 
 /// A bundle, and the keys to verify it with.
@@ -186,6 +203,21 @@ fn forged_enrolments() -> Vec<(String, Plan)> {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
         add("groups that nobody signed", with(Enrol { groups, ..good() }));
     }
+    let spellings: [(&str, ChangeText); 4] = [
+        ("a time without milliseconds", |body| body.replace(".000Z", "Z")),
+        ("a time of another zone", |body| body.replace(".000Z", ".000+00:00")),
+        ("spaces", |body| body.replace(",\"", ", \"")),
+        ("a list", |body| {
+            let fields: Value = serde_json::from_str(body).unwrap();
+            let of = |name: &str| fields[name].clone();
+            json!(["organisation", "key", "groups", "uses", "expiresAt"].map(of)).to_string()
+        }),
+    ];
+    for (what, change) in spellings {
+        let enrol = Enrol::accept(&respelled(change), &plan.key, Some("payments"));
+        let enrol = enrol.unwrap_or_else(|| panic!("{what} reads"));
+        add(&format!("an invitation with {what}"), with(enrol));
+    }
     let proofs: [fn(&mut EnrolmentProof); 5] = [
         |proof| proof.invitation = proof.invitation.replace("\"uses\":1", "\"uses\":2"),
         |proof| "bob".clone_into(&mut proof.operator),
@@ -307,6 +339,12 @@ fn changed(made: &Made) -> Vec<String> {
         text.replacen("c2sp.org", "c2sp-org", 1),
         text.replacen("\"governorKey\":\"", "\"governorKey\":\"\\u001b[8m", 1),
         text.replacen("752", "٧٥٢", 1),
+        {
+            let mut value = serde_json::to_value(&made.bundle).unwrap();
+            let of = |name: &str| value["anchor"][name].clone();
+            value["anchor"] = json!(["index", "leaf", "path"].map(of));
+            value.to_string()
+        },
         text.clone() + "x",
         text[..text.len() - 1].to_owned(),
         format!("\u{feff}{text}"),
